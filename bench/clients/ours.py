@@ -1,0 +1,23 @@
+"""Our client as the README shows it, with so many calls in flight. Prints one line of JSON."""
+
+import sys
+
+import uvloop
+from calls import counted
+
+from dragoman import Client
+
+
+async def main() -> None:
+    url, in_flight, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
+    async with Client(url) as agent:
+
+        async def call(text: str) -> bool:
+            task = await agent.send(text)
+            is_completed = str(task.status.state).lower().endswith("completed")
+            return is_completed and task.artifacts[0].parts[0].text == text
+
+        await counted(call, in_flight, seconds)
+
+
+uvloop.run(main())

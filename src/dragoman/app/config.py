@@ -1,0 +1,164 @@
+"""The configuration: one table of settings, read from a file, the environment and flags, in rising order."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+__all__ = ["Config", "ConfigError", "load", "seconds"]
+
+FILE = "dragoman.toml"
+Day = 24 * 3600.0
+
+
+class ConfigError(Exception):
+    """A setting that cannot be: says where it was written and what would be right."""
+
+
+class NodeConfig(Struct, forbid_unknown_fields=True):
+    """Where the node listens. `url` is what cards say, when it is not the address itself."""
+
+    host: str = "127.0.0.1"
+    port: int = 8420
+    url: str = ""
+    drain_seconds: float = 30.0
+
+
+class StoreConfig(Struct, forbid_unknown_fields=True):
+    """Where logs are kept. `tasks_max` bounds the memory store; a database keeps by age."""
+
+    url: str = "memory:"
+    tasks_max: int = 1000
+    active_tasks_max: int = 100_000
+    retention_seconds: float = 30 * Day
+
+
+class TasksConfig(Struct, forbid_unknown_fields=True):
+    """Rules of tasks, for agents that do not declare their own."""
+
+    input_deadline_seconds: float = 7 * Day
+    first_word_seconds: float = 2.0
+    cancel_grace_seconds: float = 0.0
+    attempts_max: int = 3
+    turns_max: int = 1000
+
+
+class ServeConfig(Struct, forbid_unknown_fields=True):
+    body_bytes_max: int = 20 * 1024 * 1024
+    root_card: str = "first"
+
+
+class LogConfig(Struct, forbid_unknown_fields=True):
+    level: str = "info"
+    format: str = "text"
+
+
+class Config(Struct, forbid_unknown_fields=True):
+    """The effective configuration. `sources` says where each setting that is not a default came from."""
+
+    node: NodeConfig = msgspec.field(default_factory=NodeConfig)
+    store: StoreConfig = msgspec.field(default_factory=StoreConfig)
+    tasks: TasksConfig = msgspec.field(default_factory=TasksConfig)
+    serve: ServeConfig = msgspec.field(default_factory=ServeConfig)
+    log: LogConfig = msgspec.field(default_factory=LogConfig)
+    sources: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+SECTIONS: dict[str, type[Struct]] = {
+    "node": NodeConfig,
+    "store": StoreConfig,
+    "tasks": TasksConfig,
+    "serve": ServeConfig,
+    "log": LogConfig,
+}
+PREFIX = "DRAGOMAN_"
+# Names of the environment that are not settings.
+RESERVED = frozenset({"DRAGOMAN_HOME", "DRAGOMAN_TEST_SCALE", "DRAGOMAN_CONFIG"})
+
+
+def load(
+    file: str | Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    flags: Mapping[str, Any] | None = None,
+) -> Config:
+    """The configuration. `flags` are `section.key: value`, `None` meaning not given."""
+    environ = os.environ if environ is None else environ
+    config = Config()
+    named = file or environ.get("DRAGOMAN_CONFIG") or (FILE if Path(FILE).exists() else None)
+    if named is not None:
+        _read_file(config, Path(named))
+    for name, text in sorted(environ.items()):
+        if name.startswith(PREFIX) and name not in RESERVED:
+            _read_variable(config, name, text)
+    for name, value in (flags or {}).items():
+        if value is not None:
+            section, _, key = name.partition(".")
+            _set(config, section, key, value, f"flag for {name}")
+    return config
+
+
+def _read_file(config: Config, path: Path) -> None:
+    try:
+        tables = tomllib.loads(path.read_text())
+    except OSError as wrong:
+        raise ConfigError(f"{path} cannot be read: {wrong.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as wrong:
+        raise ConfigError(f"{path} is not TOML: {wrong}") from None
+    for section, table in tables.items():
+        if section not in SECTIONS:
+            raise ConfigError(f"{path}: there is no section [{section}]{_nearest(section, SECTIONS)}")
+        if not isinstance(table, dict):
+            raise ConfigError(f"{path}: {section} is a section: write [{section}] and its keys below")
+        for key, value in table.items():
+            _set(config, section, key, value, str(path))
+
+
+def _read_variable(config: Config, name: str, text: str) -> None:
+    section, _, key = name.removeprefix(PREFIX).lower().partition("_")
+    if section not in SECTIONS:
+        sections = [f"{PREFIX}{known.upper()}" for known in SECTIONS]
+        raise ConfigError(f"{name}: no section {section!r}{_nearest(f'{PREFIX}{section.upper()}', sections)}")
+    _set(config, section, key, text, name)
+
+
+def _set(config: Config, section: str, key: str, value: Any, source: str) -> None:
+    kind = SECTIONS[section]
+    fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    if key not in fields:
+        raise ConfigError(f"{source}: [{section}] has no {key!r}{_nearest(key, fields)}")
+    if key.endswith("_seconds") and isinstance(value, str):
+        try:
+            value = seconds(value)
+        except ValueError as wrong:
+            raise ConfigError(f"{source}: {section}.{key}: {wrong}") from None
+    try:
+        value = msgspec.convert(value, fields[key], strict=not isinstance(value, str))
+    except msgspec.ValidationError as wrong:
+        raise ConfigError(f"{source}: {section}.{key}: {wrong}, got {value!r}") from None
+    setattr(getattr(config, section), key, value)
+    config.sources[f"{section}.{key}"] = source
+
+
+def _nearest(name: str, known: Any) -> str:
+    close = difflib.get_close_matches(name, list(known), 1, 0.5)
+    return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(known)}"
+
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": Day}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?", re.ASCII)
+
+
+def seconds(text: str) -> float:
+    """A span of time as people write it: `2s`, `500ms`, `5m`, `1h`, `30d`; a bare number is seconds."""
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(f"{text!r} is not a span of time like 500ms, 2s, 5m, 1h or 30d")
+    return float(match.group(1)) * _UNITS[match.group(2) or "s"]

@@ -1,0 +1,179 @@
+"""A node: one process with a store, its agents, and an address. Starts in order, stops in the reverse."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from ..agents.agent import Agent
+from ..engine.engine import Engine
+from ..model.agent import Conduct
+from ..model.peer import Clock, SystemClock
+from ..serve import Mount, Site
+from ..store.memory import MemoryStore
+from ..store.store import Store
+from ..work.executor import Executor, Runner
+from ..work.upkeep import Upkeep
+from .config import Config, ConfigError
+
+__all__ = ["Node", "open_store"]
+
+log = logging.getLogger("dragoman.node")
+
+
+class Node:
+    """`async with Node([agent], config) as node: print(node.url)`"""
+
+    def __init__(self, agents: Sequence[Agent], config: Config | None = None, *, clock: Clock | None = None) -> None:
+        if not agents:
+            raise ValueError("a node serves at least one agent")
+        names = [agent.name for agent in agents]
+        if len(set(names)) != len(names):
+            raise ValueError(f"two agents have one name: {', '.join(sorted(names))}")
+        self.config = config or Config()
+        self.agents = list(agents)
+        self.clock = clock or SystemClock()
+        self.id = self.clock.new_id()
+        self.url = ""
+        self.on_lost: Callable[[], None] = _die
+
+    async def __aenter__(self) -> Node:
+        await self.open()
+        await self.listen()
+        return self
+
+    async def __aexit__(self, *why: object) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        """Everything but the socket: the store, the workers, the agents as peers."""
+        self.store = await open_store(self.config, self.clock, lambda: self.on_lost())
+        conducts = {agent.name: self._conduct(agent) for agent in self.agents}
+        self.peers = {name: Engine(self.store, self.clock, conduct) for name, conduct in conducts.items()}
+        runners = {agent.name: Runner(conducts[agent.name], agent.drive) for agent in self.agents}
+        self.executor = Executor(self.store, self.clock, self.id, runners)
+        retention = None if isinstance(self.store, MemoryStore) else self.config.store.retention_seconds
+        self.upkeep = Upkeep(self.store, self.clock, self.id, self.executor.forget, retention)
+        self._server: Any = None
+        self.site: Site | None = None
+        await self.store.beat(self.id, self.clock.now() + 30.0, self.clock.now())
+        self.executor.start()
+        self.upkeep.start()
+
+    def _conduct(self, agent: Agent) -> Conduct:
+        """An agent's own rules; where it has none, the node's."""
+        rules = msgspec.structs.asdict(self.config.tasks)
+        return msgspec.structs.replace(
+            agent.conduct, **{name: value for name, value in rules.items() if name not in agent.declared}
+        )
+
+    def mount(self, url: str) -> Site:
+        """The site at an address: what the socket serves, and what tests ask without one."""
+        now = self.clock.now()
+        only = len(self.agents) == 1
+        mounts = [
+            Mount(agent.name, self.peers[agent.name], agent.card(url + ("/" if only else f"/agents/{agent.name}")), now)
+            for agent in self.agents
+        ]
+        self.url = url
+        self.site = Site(mounts, body_bytes_max=self.config.serve.body_bytes_max, health=self._health)
+        return self.site
+
+    def _health(self) -> dict[str, Any]:
+        return {"node": self.id, "agents": len(self.agents), "turns": self.executor.running}
+
+    async def listen(self) -> None:
+        """Bind, serve, and be ready."""
+        import uvicorn
+
+        config = self.config.node
+        listener = _bind(config.host, config.port)
+        port = listener.getsockname()[1]
+        host = "127.0.0.1" if config.host in ("0.0.0.0", "::") else config.host  # noqa: S104
+        site = self.mount(config.url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{port}")
+        settings = uvicorn.Config(
+            site,  # type: ignore[arg-type]
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            ws="none",
+            http="httptools",
+            timeout_graceful_shutdown=5,
+            h11_max_incomplete_event_size=65536,
+        )
+        self._server = server = uvicorn.Server(settings)
+        # Signals are the process's matter, not the server's.
+        server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+        server.capture_signals = _no_signals  # type: ignore[method-assign,assignment]
+        self._serving = asyncio.get_running_loop().create_task(server.serve(sockets=[listener]))
+        while not server.started:
+            if self._serving.done():
+                await self._serving
+                raise RuntimeError("the HTTP server ended before it was ready")
+            await asyncio.sleep(0.001)
+        lock = getattr(self.store, "lock", None)
+        if lock is not None:
+            lock.set_address(self.url)
+
+    async def close(self) -> None:
+        """Stop taking requests, end streams with a hint, let turns end, keep what they said."""
+        if self.site is not None:
+            self.site.is_closing = True
+        if self._server is not None:
+            self._server.should_exit = True
+        if self.site is not None:
+            await self.site.streams.close()
+        if self._server is not None:
+            await self._serving
+        await self.executor.drain(self.config.node.drain_seconds)
+        await self.upkeep.stop()
+        await self.store.close()
+
+
+async def open_store(config: Config, clock: Clock, on_lost: Callable[[], None]) -> Store:
+    """The store that a configuration names."""
+    kind, _, place = config.store.url.partition(":")
+    if kind == "memory":
+        return MemoryStore(tasks_max=config.store.tasks_max)
+    if kind == "sqlite":
+        from ..store.sqlite import SqliteStore
+
+        path = place.removeprefix("//")
+        if not path:
+            raise ConfigError("store.url: sqlite: needs a path, as in sqlite:tasks.db")
+        active_max = config.store.active_tasks_max
+        return await SqliteStore.open(path, clock=clock, active_tasks_max=active_max, on_lost=on_lost)
+    raise ConfigError(f"store.url: there is no store {kind!r}; use memory: or sqlite:PATH")
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as wrong:
+        listener.close()
+        raise ConfigError(
+            f"{host}:{port} cannot be listened on: {wrong.strerror}; another node may be there (--port takes another)"
+        ) from None
+    listener.listen(2048)
+    listener.setblocking(False)
+    return listener
+
+
+class _no_signals:
+    def __enter__(self) -> None: ...
+    def __exit__(self, *why: object) -> None: ...
+
+
+def _die() -> None:
+    log.critical("the store lost its disk: this process promises nothing any more and ends")
+    os._exit(74)

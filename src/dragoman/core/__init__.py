@@ -1,0 +1,1 @@
+"""Floor 1, pure: what may happen. No await, no clock, no random, no environment."""

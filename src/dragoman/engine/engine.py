@@ -1,0 +1,234 @@
+"""Answers the A2A operations for local agents: decides, commits, and reads the log back.
+
+It never calls an agent. A send is an append that causes work; whoever works, appends; here it is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import assert_never
+
+import msgspec
+
+from ..core.tasks import INTERRUPTED, SETTLED, Add, Fold, Open, decide
+from ..core.tasks import Cancel as Stop
+from ..model.agent import IDEMPOTENCY_URI, Conduct, accepts
+from ..model.errors import AgentError, error
+from ..model.events import Logged, encode
+from ..model.operations.a2a import Cancel, Get, List, Request, Send, Subscribe
+from ..model.peer import Answer, Caller, Clock, timestamp
+from ..model.task import Message, State
+from ..store.store import Append, Batch, Conflict, Head, Label, NewWork, Present, Record, Row, Store, StoreFull, StoreLost
+from .reading import Reading
+from .watching import Watching
+
+__all__ = ["Engine"]
+
+# A caller's append races with the agent's own; each loss means the log moved on, so a few tries are plenty.
+TRIES = 64
+
+
+class Engine:
+    """One local agent as a Peer. A node has one for each agent it answers for."""
+
+    def __init__(self, store: Store, clock: Clock, conduct: Conduct) -> None:
+        self.conduct = conduct
+        self._store = store
+        self._clock = clock
+        self._reading = Reading(store, conduct.name)
+        self._watching = Watching(store, self._reading)
+
+    async def call(self, caller: Caller, request: Request) -> Answer:
+        """Ask once."""
+        match request:
+            case Send():
+                return await self._send(caller, request)
+            case Get():
+                row = self._reading.own(caller, request.id)
+                return self._reading.task(row, request.history_length)
+            case List():
+                return await self._reading.page(caller, request)
+            case Cancel():
+                return await self._cancel(caller, request)
+            case Subscribe():
+                raise error("InvalidRequest", "a subscription is watched, not called")
+            case _:
+                assert_never(request)
+
+    async def watch(
+        self, caller: Caller, request: Request, after: int | None = None
+    ) -> AsyncGenerator[Sequence[Logged], None]:
+        """Follow a task's log."""
+        if not self.conduct.streaming:
+            raise error("UnsupportedOperation", f"agent {self.conduct.name!r} does not stream")
+        match request:
+            case Send():
+                task_id, seq = await self._accept(caller, request)
+                items = self._watching.sent(task_id, seq)
+            case Subscribe():
+                items = self._watching.subscribed(self._reading.own(caller, request.id), after)
+            case _:
+                raise error("InvalidRequest", f"{type(request).__name__} is called, not watched")
+        async for run in items:
+            yield run
+
+    # Send.
+
+    async def _send(self, caller: Caller, request: Send) -> Answer:
+        task_id, seq = await self._accept(caller, request)
+        row = self._store.row(task_id)
+        if not request.configuration.return_immediately or (row and row.head.hidden):
+            row = await self._settled(task_id, seq, request.configuration.return_immediately)
+        if row is None:
+            raise error("TaskNotFound", f"task {task_id} was removed while it was worked on")
+        return self._reading.task(row, request.configuration.history_length)
+
+    async def _settled(self, task_id: str, seq: int, first_word: bool) -> Row | None:
+        """The task once it waits for a caller or is over (or, for agents that may reply, once it spoke)."""
+        store = self._store
+        row = store.row(task_id)
+        while row is not None and row.head.state not in SETTLED and not (first_word and not row.head.hidden):
+            await store.wait(task_id, row.seq)
+            row = store.row(task_id)
+        return row
+
+    async def _accept(self, caller: Caller, request: Send) -> tuple[str, int]:
+        """Make the message durable; the task it belongs to, and the position it got."""
+        message = request.message
+        self._check(caller, request)
+        try:
+            if message.task_id:
+                return await self._add(caller, message)
+            return await self._open(caller, request)
+        except StoreFull as full:
+            raise _full(full) from None
+        except StoreLost:
+            raise error("Unavailable", "the node lost its disk and is going down; try another or wait") from None
+
+    def _check(self, caller: Caller, request: Send) -> None:
+        conduct = self.conduct
+        for needed in conduct.extensions_required:
+            if needed not in caller.extensions:
+                raise error("ExtensionSupportRequired", f"the agent requires the extension {needed}", extension=needed)
+        for i, part in enumerate(request.message.parts):
+            if part.media_type and not accepts(conduct.input_modes, part.media_type):
+                raise error(
+                    "ContentTypeNotSupported",
+                    f"agent {conduct.name!r} takes {', '.join(conduct.input_modes)}, not {part.media_type}",
+                    at=f"message.parts[{i}].mediaType",
+                )
+
+    async def _open(self, caller: Caller, request: Send) -> tuple[str, int]:
+        clock, conduct, message = self._clock, self.conduct, request.message
+        now = clock.now()
+        task_id = clock.new_id()
+        context_id = message.context_id or clock.new_id()
+        fold = Fold()
+        opened = decide(fold, Open(task_id, context_id, message, request.metadata or None), timestamp(now))
+        fold.apply(opened[0])
+        key = _key(caller, message)
+        records: Sequence[Record] = ()
+        if key:
+            name = f"{caller.tenant}\n{caller.owner}\n{conduct.name}\n{key}"
+            body = msgspec.json.encode((task_id, _print(message)))
+            records = (Record("key", name, body, task_id, True),)
+        head = Head(State.SUBMITTED, now, conduct.answers != "task")
+        label = Label("task", caller.owner, caller.tenant, conduct.name, context_id)
+        append = Append(task_id, 0, task_id, (encode(opened[0]),), head, label)
+        work = NewWork("turn", conduct.name, task_id, name=task_id, memo=(fold, label))
+        try:
+            await self._store.commit(Batch((append,), (work,), records))
+        except Present as present:
+            return self._again(present.record.body, message), 0
+        return task_id, 0
+
+    def _again(self, body: bytes, message: Message) -> str:
+        """The task that an earlier send with this key opened, if that send said the same."""
+        task_id, told = msgspec.json.decode(body, type=tuple[str, str])
+        if told != _print(message):
+            raise error("IdempotencyConflict")
+        return task_id
+
+    async def _add(self, caller: Caller, message: Message) -> tuple[str, int]:
+        store, clock = self._store, self._clock
+        append_id = clock.new_id()
+        for _ in range(TRIES):
+            row = self._reading.own(caller, message.task_id, at="message.taskId")
+            if message.context_id and message.context_id != row.label.context:
+                raise error(
+                    "InvalidParams",
+                    f"task {row.log} belongs to another context than {message.context_id}",
+                    at="message.contextId",
+                )
+            if self._reading.has_message(row, message.message_id) and _key(caller, message):
+                return row.log, row.seq
+            now = clock.now()
+            events = decide(self._reading.stub(row), Add(message), timestamp(now))
+            is_answer = row.head.state in INTERRUPTED
+            head = Head(State.WORKING, now) if is_answer else row.head
+            append = Append(row.log, row.seq, append_id, [encode(event) for event in events], head)
+            work = (NewWork("turn", row.label.agent, row.log, name=row.log),) if is_answer else ()
+            drops = (f"deadline:{row.log}",) if is_answer else ()
+            try:
+                await store.commit(Batch((append,), work, drops=drops))
+            except Conflict:
+                continue
+            return row.log, row.seq + len(events)
+        raise error("Unavailable", f"task {message.task_id} is too busy to be written to")
+
+    # Cancel.
+
+    async def _cancel(self, caller: Caller, request: Cancel) -> Answer:
+        clock = self._clock
+        grace = self.conduct.cancel_grace_seconds
+        append_id = clock.new_id()
+        for _ in range(TRIES):
+            row = self._reading.own(caller, request.id)
+            now = clock.now()
+            with_grace = grace > 0 and row.head.state not in INTERRUPTED
+            fold = self._reading.fold(row) if with_grace else self._reading.stub(row)
+            events = decide(fold, Stop(request.metadata, with_grace), timestamp(now))
+            if not events:
+                return self._reading.task(row, None)
+            batch = self._stopped(row, append_id, [encode(event) for event in events], now, grace if with_grace else 0)
+            try:
+                await self._store.commit(batch)
+            except Conflict:
+                continue
+            except StoreFull as full:
+                raise _full(full) from None
+            return self._reading.task(self._reading.own(caller, request.id), None)
+        raise error("Unavailable", f"task {request.id} is too busy to be canceled; try again")
+
+    def _stopped(self, row: Row, append_id: str, events: Sequence[bytes], now: float, grace: float) -> Batch:
+        if grace:
+            append = Append(row.log, row.seq, append_id, events, row.head)
+            end = NewWork("deadline", "deadline", row.log, now + grace, name=f"deadline:{row.log}")
+            return Batch((append,), (end,))
+        fold = self._reading.fold(row)
+        for event in events:
+            fold.apply(Logged(0, event).event)
+        snapshot = msgspec.json.encode(fold.task())
+        append = Append(row.log, row.seq, append_id, events, Head(State.CANCELED, now), None, snapshot)
+        stop = NewWork("stop", f"stop {row.label.agent}", row.log)
+        return Batch((append,), (stop,), drops=(row.log, f"deadline:{row.log}"), closes=(f"turn:{row.log}:1",))
+
+
+def _key(caller: Caller, message: Message) -> str:
+    """The idempotency key: beside the message (a header), or in its metadata under our extension."""
+    if caller.key or not message.metadata:
+        return caller.key
+    key = message.metadata.get(IDEMPOTENCY_URI, "")
+    return key if isinstance(key, str) else ""
+
+
+def _print(message: Message) -> str:
+    """What a message says, short: two sends with one key must agree in it."""
+    return hashlib.blake2b(msgspec.json.encode(message, order="sorted"), digest_size=16).hexdigest()
+
+
+def _full(full: StoreFull) -> AgentError:
+    refused = error("StoreFull", f"There is no room for more work ({full}); try again later.")
+    refused.retry_seconds = 5.0
+    return refused

@@ -1,0 +1,126 @@
+"""The seams: Peer (who answers), Caller (who asks), Clock (what time it is and what ids are new)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncGenerator, Sequence
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+from .events import Logged
+from .operations.a2a import Reply, Request
+
+__all__ = ["ANYONE", "Answer", "Caller", "Clock", "Peer", "SystemClock", "timestamp"]
+
+
+class Caller(Struct, frozen=True):
+    """Who asks, after authentication, and what came beside the request.
+
+    `key` makes a first message safe to send again; `extensions` are those the caller understands.
+    """
+
+    owner: str = "anyone"
+    tenant: str = ""
+    key: str = ""
+    extensions: tuple[str, ...] = ()
+
+
+ANYONE = Caller()
+
+
+class Answer:
+    """A reply as a value, as its 1.0 JSON, or both; whichever is missing is made when asked for."""
+
+    __slots__ = ("_data", "_value", "kind")
+
+    def __init__(self, kind: type[Reply], value: Reply | None = None, data: bytes | None = None) -> None:
+        assert value is not None or data is not None, "an answer holds a value or its bytes"
+        self.kind = kind
+        self._value = value
+        self._data = data
+
+    @property
+    def value(self) -> Reply:
+        if self._value is None:
+            assert self._data is not None
+            self._value = _decode(self._data, type=self.kind)
+        return self._value
+
+    @property
+    def data(self) -> bytes:
+        if self._data is None:
+            self._data = _encode(self._value)
+        return self._data
+
+
+class Peer(Protocol):
+    """Anything with call and watch: an engine's agent here, or a client's agent there."""
+
+    async def call(self, caller: Caller, request: Request) -> Answer:
+        """Ask once."""
+        ...
+
+    def watch(
+        self, caller: Caller, request: Request, after: int | None = None
+    ) -> AsyncGenerator[Sequence[Logged], None]:
+        """Follow a task's log. Each item is a run of events that were there together.
+
+        With `after` the first event is the task as of that position; without, as of now.
+        """
+        ...
+
+
+class Clock(Protocol):
+    """Time and fresh ids: the only two things the heart takes from outside."""
+
+    def now(self) -> float:
+        """Seconds since 1970, for people and for due times."""
+        ...
+
+    def new_id(self) -> str:
+        """An id nobody had before: a UUID of version 7."""
+        ...
+
+
+class SystemClock:
+    """The machine's clock."""
+
+    __slots__ = ("_at", "_chance")
+
+    def __init__(self) -> None:
+        self._chance = ""
+        self._at = 0
+
+    now = staticmethod(time.time)
+
+    def new_id(self) -> str:
+        # Version 7 keeps the newest rows together in the database's index; 72 random bits remain.
+        at = self._at
+        if at >= len(self._chance):
+            # One system call for many ids.
+            self._chance = os.urandom(9 * 256).hex()
+            at = 0
+        self._at = at + 18
+        chance = self._chance[at : at + 18]
+        when = f"{int(time.time() * 1000):012x}"
+        return f"{when[:8]}-{when[8:]}-7{chance[:3]}-b{chance[3:6]}-{chance[6:]}"
+
+
+def timestamp(seconds: float) -> str:
+    """The protocol's form of a time: UTC with milliseconds."""
+    global _second
+    whole = int(seconds)
+    spelled = _second
+    if whole != spelled[0]:
+        spelled = _second = (whole, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)))
+    return f"{spelled[1]}.{int((seconds - whole) * 1000):03d}Z"
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.decode
+
+# The last whole second spelled: a busy node says the same one thousands of times.
+_second = (-1, "")

@@ -1,0 +1,179 @@
+"""Open connections: streams while they flow, calls while they wait, and what ends them.
+
+There is no queue per reader. A reader that is slow is merely behind in the log; one whose
+connection has not moved for a while is let go, with the place to resume from in its last event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping, Sequence
+from typing import Any
+
+from ..model.errors import AgentError
+from ..model.events import Logged
+from ..wire import jsonrpc
+from ..wire.sse import KEEP_ALIVE, frame, retry_after
+
+__all__ = ["KEEP_ALIVE_SECONDS", "STALL_SECONDS", "Streams"]
+
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+KEEP_ALIVE_SECONDS = 15.0
+STALL_SECONDS = 45.0
+# How often connections are looked at, and after how long a waiting call is watched for a hang-up.
+LOOK_SECONDS = 5.0
+RETRY_MILLISECONDS = 2000
+
+_HEADERS = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+class _Open:
+    """A stream. `writing` is since when a write has been under way."""
+
+    __slots__ = ("send", "task", "writing", "written")
+
+    def __init__(self, task: asyncio.Task[Any], send: Send, now: float) -> None:
+        self.task = task
+        self.send = send
+        self.written = now
+        self.writing = 0.0
+
+
+class Streams:
+    """All open connections of a site."""
+
+    def __init__(self) -> None:
+        self._open: dict[asyncio.Task[Any], _Open] = {}
+        # Calls that wait for an answer; those that were here at the last look have their caller listened to.
+        self._calls: dict[asyncio.Task[Any], Receive] = {}
+        self._listeners: dict[asyncio.Task[Any], asyncio.Task[None]] = {}
+        self._gone: set[asyncio.Task[Any]] = set()
+        self._side: set[asyncio.Future[None]] = set()
+        self._ticker: asyncio.Task[None] | None = None
+        self.is_closing = False
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    # Calls.
+
+    def called(self, receive: Receive) -> asyncio.Task[Any]:
+        """A call waits for its answer; if it waits long, its caller is listened to."""
+        task = asyncio.current_task()
+        assert task is not None, "requests run in tasks"
+        self._calls[task] = receive
+        if self._ticker is None:
+            self._ticker = asyncio.get_running_loop().create_task(self._tick())
+        return task
+
+    def answered(self, task: asyncio.Task[Any]) -> None:
+        del self._calls[task]
+        if self._listeners:
+            self._unlisten(task)
+
+    def is_gone(self, task: asyncio.Task[Any] | None) -> bool:
+        """Whether a request was cancelled because its caller went away."""
+        return task in self._gone
+
+    # Streams.
+
+    async def run(
+        self,
+        runs: AsyncGenerator[Sequence[Logged], None],
+        first: Sequence[Logged] | None,
+        id: bytes,
+        receive: Receive,
+        send: Send,
+        headers: Sequence[tuple[bytes, bytes]] = (),
+    ) -> None:
+        """Send a stream until its log has no more, its reader is gone, or the node closes."""
+        clock = asyncio.get_running_loop().time
+        task = self.called(receive)
+        one = self._open[task] = _Open(task, send, clock())
+        self._listen(task, receive)
+        seq = 0
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": [*_HEADERS, *headers]})
+            before, after = jsonrpc.prefix(id), b"}"
+            body = retry_after(RETRY_MILLISECONDS)
+            run = first
+            while run is not None:
+                body += b"".join([frame(logged.seq, b"".join((before, logged.data, after))) for logged in run])
+                seq = run[-1].seq
+                one.writing = clock()
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+                one.written, one.writing = one.writing, 0.0
+                body = b""
+                try:
+                    run = await anext(runs, None)
+                except AgentError as wrong:
+                    body = frame(0, jsonrpc.failed(id, wrong))
+                    break
+            await send({"type": "http.response.body", "body": body, "more_body": False})
+        except asyncio.CancelledError:
+            if not (task in self._gone or self.is_closing):
+                raise
+            if task not in self._gone:
+                hint = b": this node is closing; go on with Last-Event-ID: %d\n\n" % seq
+                await send({"type": "http.response.body", "body": hint, "more_body": False})
+        finally:
+            del self._open[task]
+            self.answered(task)
+
+    def _listen(self, task: asyncio.Task[Any], receive: Receive) -> None:
+        self._listeners[task] = asyncio.get_running_loop().create_task(self._hang_up(task, receive))
+
+    def _unlisten(self, task: asyncio.Task[Any]) -> None:
+        listener = self._listeners.pop(task, None)
+        if listener is not None:
+            listener.cancel()
+
+    async def _hang_up(self, task: asyncio.Task[Any], receive: Receive) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self._let_go(task)
+
+    def _let_go(self, task: asyncio.Task[Any]) -> None:
+        self._gone.add(task)
+        task.add_done_callback(self._gone.discard)
+        task.cancel()
+
+    # What time brings.
+
+    async def _tick(self) -> None:
+        clock = asyncio.get_running_loop().time
+        waiting: set[asyncio.Task[Any]] = set()
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            now = clock()
+            for one in list(self._open.values()):
+                if one.writing and now - one.writing >= STALL_SECONDS:
+                    self._let_go(one.task)
+                elif not one.writing and now - one.written >= KEEP_ALIVE_SECONDS - LOOK_SECONDS / 2:
+                    one.written = now
+                    self._aside(one.send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True}))
+            for task in waiting & self._calls.keys() - self._listeners.keys():
+                self._listen(task, self._calls[task])
+            waiting = set(self._calls)
+
+    def _aside(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._side.add(task)
+        task.add_done_callback(self._side.discard)
+
+    async def close(self) -> None:
+        """End every stream with the place to resume from, and every waiting call with a reason."""
+        self.is_closing = True
+        tasks = list(self._calls)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=5)
+        if self._ticker is not None:
+            self._ticker.cancel()

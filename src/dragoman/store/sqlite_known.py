@@ -1,0 +1,58 @@
+"""What a SQLite store keeps in memory of what is committed: logs used lately, every lease, the next id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from ..model.task import State
+from .store import Head, Label, Row
+
+__all__ = ["Held", "Known", "Stored", "stored"]
+
+LOGS_KNOWN_MAX = 4096
+
+_STATES = {state.word: state for state in State}
+
+
+class Stored(Struct, frozen=True):
+    """A log as it is, or would be after this group."""
+
+    id: int
+    row: Row
+    append_id: str
+
+
+class Held(Struct, frozen=True):
+    """A lease. `moved` is the due time of work that was put again by its name while it was held."""
+
+    node: str
+    epoch: int
+    attempts: int
+    name: str = ""
+    moved: float | None = None
+
+
+class Known:
+    """What is committed, as far as it is kept in memory: logs used lately, and every lease."""
+
+    def __init__(self, reserved: int, active: int, active_max: int) -> None:
+        self.logs: dict[str, Stored] = {}
+        self.held: dict[int, Held] = {}
+        self.names: dict[str, int] = {}
+        self.last_id = self.reserved = reserved
+        self.active = active
+        self.active_max = active_max
+
+    def keep(self, log: Stored) -> None:
+        self.logs[log.row.log] = log
+        if len(self.logs) > LOGS_KNOWN_MAX:
+            del self.logs[next(iter(self.logs))]
+
+
+def stored(row: tuple[Any, ...]) -> Stored:
+    """A log from its row of the database."""
+    id_, name, kind, owner, tenant, agent, context, state, at, hidden, seq, append_id = row
+    label = Label(kind, owner, tenant, agent, context)
+    return Stored(id_, Row(name, label, Head(_STATES[state], at, bool(hidden)), seq), append_id)

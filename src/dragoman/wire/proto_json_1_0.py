@@ -1,0 +1,338 @@
+"""The 1.0 codec: ProtoJSON of `lf.a2a.v1`, which the model's own JSON is, so most of it is msgspec's work.
+
+Quick way: bytes straight into the model's structs in C, then a few comparisons. Whatever those do not
+clear goes the lenient way (`lenient.py`), which either reads it or says what is wrong and where.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+from msgspec import UNSET, Struct
+from msgspec.json import Decoder
+
+from ..model.card import Card
+from ..model.errors import ERRORS, AgentError, error, row_of_code, row_of_reason
+from ..model.events import ArtifactChanged, Event, Replied, StatusChanged, TaskCreated, _Artifact, _Status
+from ..model.operations.a2a import (
+    PAGE_SIZE_MAX,
+    Cancel,
+    Get,
+    List,
+    Operation,
+    Page,
+    Request,
+    Send,
+    Subscribe,
+)
+from ..model.task import Artifact, Message, Part, State, Task
+from .lenient import INT32_MAX, Misfit, reader, spells_snake
+
+__all__ = [
+    "decode_card",
+    "decode_message",
+    "decode_page",
+    "decode_request",
+    "decode_stream_item",
+    "decode_task",
+    "encode_request",
+    "error_data",
+    "read_error",
+]
+
+ERROR_INFO: Final = "type.googleapis.com/google.rpc.ErrorInfo"
+BAD_REQUEST: Final = "type.googleapis.com/google.rpc.BadRequest"
+DOMAIN: Final = "a2a-protocol.org"
+
+_S = TypeVar("_S", bound=Struct)
+_Bytes = bytes | msgspec.Raw
+
+
+def decode_request(operation: Operation, raw: _Bytes, *, lenient: bool = False) -> Request:
+    """The request of an operation. `lenient` is what the guard saw in the body: keys in snake_case."""
+    kind = operation.request
+    at = ""
+    try:
+        if not lenient:
+            decode, is_fine = _REQUESTS[kind]
+            try:
+                request: Request = decode(raw)
+                if is_fine(request) and not _may_hold_a_giant(raw):
+                    return request
+            except msgspec.ValidationError as wrong:
+                at = _place(wrong)
+        return cast(Request, reader(kind)(_decode(raw), ""))
+    except Misfit as wrong:
+        raise error("InvalidParams", wrong.message, at=wrong.at) from None
+    except msgspec.ValidationError:
+        raise error("InvalidParams", "A number is out of range.", at=at) from None
+    except _NOT_JSON as wrong:
+        raise error("ParseError", _why_not_json(wrong)) from None
+
+
+def encode_request(request: Request) -> bytes:
+    """The parameters of a request, as 1.0 spells them."""
+    return _encode(request)
+
+
+def decode_task(data: _Bytes) -> Task:
+    """A task that a peer told us of."""
+    return _of_peer(Task, data)
+
+
+def decode_message(data: _Bytes) -> Message:
+    """A message that a peer answered with."""
+    return _of_peer(Message, data)
+
+
+def decode_page(data: _Bytes) -> Page:
+    """A page of tasks that a peer listed."""
+    return _of_peer(Page, data)
+
+
+def decode_card(data: _Bytes) -> Card:
+    """A peer's card in the 1.0 shape."""
+    return _of_peer(Card, data)
+
+
+def decode_stream_item(data: _Bytes) -> Event:
+    """What a peer streams, pushes to a webhook, or answers a send with: `{"<kind>": {…}}`.
+
+    A task that is seen in a stream comes as `TaskCreated`, whether or not it is new.
+    """
+    item = _of_peer(_Item, data)
+    match item:
+        case _Item(task=Task() as task, message=None, status_update=None, artifact_update=None):
+            return TaskCreated(task)
+        case _Item(task=None, message=Message() as message, status_update=None, artifact_update=None):
+            return Replied(message)
+        case _Item(task=None, message=None, status_update=_Status() as moved, artifact_update=None):
+            return StatusChanged(moved)
+        case _Item(task=None, message=None, status_update=None, artifact_update=_Artifact() as grown):
+            return ArtifactChanged(grown)
+        case _:
+            raise error(
+                "InvalidAgentResponse", "Expected exactly one of task, message, statusUpdate, artifactUpdate."
+            )
+
+
+def error_data(wrong: AgentError) -> list[dict[str, Any]]:
+    """The `data` of a JSON-RPC error, which is also the `details` of a REST error."""
+    details: list[dict[str, Any]] = [
+        {"@type": ERROR_INFO, "reason": wrong.row.reason, "domain": DOMAIN, "metadata": wrong.metadata}
+    ]
+    if wrong.at:
+        violation = {"field": wrong.at, "description": wrong.message}
+        details.append({"@type": BAD_REQUEST, "fieldViolations": [violation]})
+    return details
+
+
+def read_error(error_object: Any) -> AgentError:
+    """What a peer's JSON-RPC error object means: by its reason, which outlives codes, else by its code."""
+    if not isinstance(error_object, dict):
+        return error("InvalidAgentResponse", "The peer's error is not an object.")
+    row = None
+    metadata: dict[str, str] = {}
+    at = ""
+    found = error_object.get("data")
+    # 1.0.0's example shows an object, the text says array.
+    for detail in found if isinstance(found, list) else [found]:
+        if not isinstance(detail, dict):
+            continue
+        reason = detail.get("reason")
+        if row is None and isinstance(reason, str) and detail.get("@type", ERROR_INFO) == ERROR_INFO:
+            row = row_of_reason(reason)
+            metadata = _texts(detail.get("metadata"))
+        at = at or _first_violation(detail)
+    code = error_object.get("code")
+    if row is None and isinstance(code, int):
+        row = row_of_code(code)
+    message = error_object.get("message")
+    if row is None:
+        row = ERRORS["Internal"]
+        metadata.setdefault("code", str(code))
+    return AgentError(row, message if isinstance(message, str) else "", at=at, metadata=metadata)
+
+
+# Requests: what the quick way must still look at. True means nothing is wrong and nothing needs respelling.
+
+
+def _send_is_fine(send: Send) -> bool:
+    message = send.message
+    length = send.configuration.history_length
+    return (
+        message.message_id != "" and _is_said(message.parts) and (length is None or 0 <= length <= INT32_MAX)
+    )
+
+
+def _get_is_fine(get: Get) -> bool:
+    return get.id != "" and (get.history_length is None or 0 <= get.history_length <= INT32_MAX)
+
+
+def _list_is_fine(asked: List) -> bool:
+    return (
+        (asked.page_size is None or 1 <= asked.page_size <= PAGE_SIZE_MAX)
+        and (asked.history_length is None or 0 <= asked.history_length <= INT32_MAX)
+        and asked.status is not State.UNKNOWN
+        and asked.status_timestamp_after == ""
+    )
+
+
+def _names_task(request: Cancel | Subscribe) -> bool:
+    return request.id != ""
+
+
+def _is_said(parts: Sequence[Part]) -> bool:
+    return len(parts) > 0 and _are_whole(parts)
+
+
+def _are_whole(parts: Sequence[Part]) -> bool:
+    for part in parts:
+        if (part.text is None) + (part.raw is None) + (part.url is None) + (part.data is UNSET) != 3:
+            return False
+    return True
+
+
+_Decode = Callable[[_Bytes], Any]
+_IsFine = Callable[[Any], bool]
+
+_REQUESTS: Final[dict[type[Struct], tuple[_Decode, _IsFine]]] = {
+    Send: (Decoder(Send).decode, _send_is_fine),
+    Get: (Decoder(Get).decode, _get_is_fine),
+    List: (Decoder(List).decode, _list_is_fine),
+    Cancel: (Decoder(Cancel).decode, _names_task),
+    Subscribe: (Decoder(Subscribe).decode, _names_task),
+}
+
+
+# What peers tell.
+
+
+class _Item(Struct, frozen=True, rename="camel"):
+    """StreamResponse, before it is known which of the four it is."""
+
+    task: Task | None = None
+    message: Message | None = None
+    status_update: _Status | None = None
+    artifact_update: _Artifact | None = None
+
+
+def _of_peer(kind: type[_S], data: _Bytes) -> _S:
+    at = ""
+    try:
+        if not spells_snake(data):
+            decode, is_fine = _PEERS[kind]
+            try:
+                value = cast(_S, decode(data))
+                if is_fine(value) and not _may_hold_a_giant(data):
+                    return value
+            except msgspec.ValidationError as wrong:
+                at = _place(wrong)
+        return cast(_S, reader(kind, peer=True)(_decode(data), ""))
+    except Misfit as wrong:
+        raise error("InvalidAgentResponse", wrong.message, at=wrong.at) from None
+    except msgspec.ValidationError:
+        raise error("InvalidAgentResponse", "A number is out of range.", at=at) from None
+    except _NOT_JSON as wrong:
+        raise error("InvalidAgentResponse", _why_not_json(wrong)) from None
+
+
+def _task_is_fine(task: Task) -> bool:
+    said = task.status.message
+    return (
+        task.id != ""
+        and (said is None or _are_whole(said.parts))
+        and all(_artifact_is_fine(artifact) for artifact in task.artifacts)
+        and all(_message_is_fine(message) for message in task.history)
+    )
+
+
+def _message_is_fine(message: Message) -> bool:
+    return _are_whole(message.parts)
+
+
+def _artifact_is_fine(artifact: Artifact) -> bool:
+    return _are_whole(artifact.parts)
+
+
+def _page_is_fine(page: Page) -> bool:
+    sizes_fit = 0 <= page.page_size <= INT32_MAX and 0 <= page.total_size <= INT32_MAX
+    return sizes_fit and all(_task_is_fine(task) for task in page.tasks)
+
+
+def _card_is_fine(card: Card) -> bool:
+    named = card.name != "" and len(card.supported_interfaces) > 0
+    return named and all(
+        one.url and one.protocol_binding and one.protocol_version for one in card.supported_interfaces
+    )
+
+
+def _item_is_fine(item: _Item) -> bool:
+    moved, grown = item.status_update, item.artifact_update
+    said = None if moved is None else moved.status.message
+    return (
+        (item.task is None or _task_is_fine(item.task))
+        and (item.message is None or _message_is_fine(item.message))
+        and (moved is None or moved.task_id != "")
+        and (said is None or _message_is_fine(said))
+        and (grown is None or (grown.task_id != "" and _artifact_is_fine(grown.artifact)))
+    )
+
+
+_PEERS: Final[dict[type[Struct], tuple[_Decode, _IsFine]]] = {
+    Task: (Decoder(Task).decode, _task_is_fine),
+    Message: (Decoder(Message).decode, _message_is_fine),
+    Page: (Decoder(Page).decode, _page_is_fine),
+    Card: (Decoder(Card).decode, _card_is_fine),
+    _Item: (Decoder(_Item).decode, _item_is_fine),
+}
+
+
+# Both directions.
+
+_encode = msgspec.json.Encoder().encode
+_decode = Decoder().decode
+_NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+_GIANT_DIGITS: Final = 309  # a double has at most 309 digits before the point
+_GIANT: Final = b"0" * _GIANT_DIGITS
+_DIGITS: Final = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(256))
+_PLACE = re.compile(r" - at `\$\.?([^`\[]*(?:\[[0-9]+\][^`\[]*)*)")
+
+
+def _may_hold_a_giant(raw: _Bytes) -> bool:
+    """Whether there may be an integer beyond a double: msgspec reads them, nobody else does."""
+    return len(raw) >= _GIANT_DIGITS and _GIANT in bytes(raw).translate(_DIGITS)
+
+
+def _place(wrong: msgspec.ValidationError) -> str:
+    """Where msgspec says it is, in wire words, as far as it knows: inside free JSON it says `[...]`."""
+    found = _PLACE.search(str(wrong))
+    return found[1] if found else ""
+
+
+def _why_not_json(wrong: Exception) -> str:
+    match wrong:
+        case UnicodeDecodeError():
+            return "A text is not valid UTF-8."
+        case RecursionError():
+            return "The JSON is nested too deep."
+        case _:
+            return f"{wrong}."
+
+
+def _texts(found: Any) -> dict[str, str]:
+    if not isinstance(found, dict):
+        return {}
+    return {key: value for key, value in found.items() if isinstance(value, str)}
+
+
+def _first_violation(detail: dict[str, Any]) -> str:
+    match detail.get("fieldViolations"):
+        case [{"field": str(place)}, *_]:
+            return place
+        case _:
+            return ""

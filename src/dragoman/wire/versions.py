@@ -1,0 +1,46 @@
+"""The table of versions: which are spoken here, and which one a request means."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs
+
+from ..model.errors import error
+
+__all__ = ["NEWEST", "SPOKEN", "spoken", "two_numbers"]
+
+NEWEST = "1.0"
+SPOKEN = (NEWEST,)
+
+
+def two_numbers(text: str) -> str | None:
+    """`Major.Minor` of a version as peers write it (`1.0`, `1.0.1`), or nothing if it is none."""
+    numbers = text.strip().split(".")
+    if len(numbers) not in (2, 3) or not all(n.isascii() and n.isdigit() and len(n) < 6 for n in numbers):
+        return None
+    return f"{int(numbers[0])}.{int(numbers[1])}"
+
+
+def spoken(header: bytes, query: bytes) -> str:
+    """The version a request is to be understood in. Said twice, it must be said alike.
+
+    Unsaid, the method's name has decided already: no two vocabularies share the name of a send.
+    """
+    if header == b"1.0" and not query:
+        return NEWEST
+    named = header.decode("latin-1").strip()
+    if query:
+        asked = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("A2A-Version", [""])[-1].strip()
+        if asked and named and two_numbers(asked) != two_numbers(named):
+            raise error("InvalidRequest", f"the header says version {named} and the address says {asked}", at="A2A-Version")
+        named = named or asked
+    if not named:
+        return NEWEST
+    version = two_numbers(named)
+    if version not in SPOKEN:
+        raise error(
+            "VersionNotSupported",
+            f"version {named} is not spoken here; {', '.join(SPOKEN)} is",
+            requested=named,
+            supported=",".join(SPOKEN),
+        )
+    return version

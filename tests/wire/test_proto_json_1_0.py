@@ -1,0 +1,252 @@
+"""The 1.0 codec against the vectors, and against anything at all: a value, or an error of the table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.model import events
+from dragoman.model.card import Card
+from dragoman.model.errors import AgentError, error
+from dragoman.model.operations import OPERATIONS, Page
+from dragoman.model.task import Message, Task
+from dragoman.wire import guard
+from dragoman.wire import proto_json_1_0 as codec
+
+VECTORS = Path(__file__).parent.parent / "vectors" / "codec" / "v1_0"
+FILES = [json.loads(path.read_text()) for path in sorted(VECTORS.glob("*.json"))]
+CASES = [pytest.param(file["kind"], case, id=f"{file['kind']}: {case['name']}") for file in FILES for case in file["cases"]]
+REJECTS = [
+    pytest.param(file["kind"], case, id=f"{file['kind']}: {case['name']}") for file in FILES for case in file["rejects"]
+]
+OF_PEERS: dict[str, tuple[type, Callable[[bytes], Any]]] = {
+    "task": (Task, codec.decode_task),
+    "message": (Message, codec.decode_message),
+    "page": (Page, codec.decode_page),
+    "card": (Card, codec.decode_card),
+}
+
+
+def spell(wire: Any) -> bytes:
+    return json.dumps(wire, ensure_ascii=False).encode()
+
+
+def value_of(kind: str, model: Any) -> Any:
+    """The model value that a vector means: what the model itself reads, without the codec."""
+    if kind in OPERATIONS:
+        return msgspec.json.decode(spell(model), type=OPERATIONS[kind].request)
+    if kind == "stream_item":
+        return events.decode(json.dumps(model, separators=(",", ":")).encode())
+    return msgspec.json.decode(spell(model), type=OF_PEERS[kind][0])
+
+
+def decode(kind: str, body: bytes, *, lenient: bool | None = None) -> Any:
+    """Guard and codec, as a binding calls them."""
+    facts = guard.check(body)
+    if kind in OPERATIONS:
+        return codec.decode_request(OPERATIONS[kind], body, lenient=facts.lenient if lenient is None else lenient)
+    if kind == "stream_item":
+        return codec.decode_stream_item(body)
+    return OF_PEERS[kind][1](body)
+
+
+@pytest.mark.parametrize(("kind", "case"), CASES)
+def test_a_value_is_written_as_its_vector_says_and_read_back(kind: str, case: dict[str, Any]) -> None:
+    value = value_of(kind, case["model"])
+    written = codec.encode_request(value) if kind in OPERATIONS else msgspec.json.encode(value)
+    assert json.loads(written) == case["model"]
+    assert decode(kind, written) == value
+    assert decode(kind, written, lenient=True) == value
+
+
+@pytest.mark.parametrize(("kind", "case"), CASES)
+def test_other_spellings_of_a_value_read_the_same(kind: str, case: dict[str, Any]) -> None:
+    for wire in case.get("reads", []):
+        assert decode(kind, spell(wire)) == value_of(kind, case["model"]), wire
+        assert decode(kind, spell(wire), lenient=True) == value_of(kind, case["model"]), wire
+
+
+@pytest.mark.parametrize(("kind", "case"), REJECTS)
+def test_what_is_wrong_is_refused_at_its_place(kind: str, case: dict[str, Any]) -> None:
+    for lenient in (None, True):
+        with pytest.raises(AgentError) as refused:
+            decode(kind, spell(case["wire"]), lenient=lenient)
+        assert refused.value.name == case["error"]
+        assert refused.value.at == case["at"]
+        assert refused.value.message
+
+
+def test_parameters_are_read_where_they_stand_in_an_envelope() -> None:
+    class Envelope(msgspec.Struct):
+        params: msgspec.Raw
+
+    raw = msgspec.json.decode(b'{"params": {"id": "t", "historyLength": "2"}}', type=Envelope).params
+    assert codec.decode_request(OPERATIONS["get"], raw).history_length == 2  # type: ignore[union-attr]
+    task = msgspec.json.decode(b'{"params": {"id": "t", "status": {}, "context_id": "c"}}', type=Envelope).params
+    assert codec.decode_task(task).context_id == "c"
+
+
+@pytest.mark.parametrize(
+    ("body", "name", "at"),
+    [
+        (b"", "ParseError", ""),
+        (b"{", "ParseError", ""),
+        (b'{"id":"t"} x', "ParseError", ""),
+        (b'{"id":NaN}', "ParseError", ""),
+        (b'{"id":"t","metadata":{"a":Infinity}}', "ParseError", ""),
+        (b'{"id":"t","metadata":{"a":-Infinity}}', "ParseError", ""),
+        (b'{"id":"t","metadata":{"a":1e400}}', "InvalidParams", "metadata"),
+        (b'{"id":"t","metadata":{"a":[-1e400]}}', "InvalidParams", "metadata"),
+        (b'{"id":"t","metadata":{"a":' + b"1" * 5000 + b"}}", "InvalidParams", "metadata"),
+        (b'{"id":"t","metadata":{"a":' + b"1" * 310 + b"}}", "InvalidParams", "metadata"),
+        (b'{"id":"t","metadata":{"a":"\\ud800"}}', "ParseError", ""),
+        (b'{"id":"\xff"}', "ParseError", ""),
+        (b'{"id":' + b"[" * 5000, "ParseError", ""),
+        (b'{"id":"t","metadata":' + b'{"a":' * 5000 + b"1" + b"}" * 5001, "ParseError", ""),
+    ],
+)
+def test_what_no_reader_can_carry_is_refused(body: bytes, name: str, at: str) -> None:
+    """Shows: F26, F27"""
+    for lenient in (False, True):
+        with pytest.raises(AgentError) as refused:
+            codec.decode_request(OPERATIONS["cancel"], body, lenient=lenient)
+        assert refused.value.name == name
+        if not lenient:
+            assert refused.value.at == at
+    with pytest.raises(AgentError) as refused:
+        codec.decode_task(body.replace(b'{"id"', b'{"status":{},"id"'))
+    assert refused.value.name == "InvalidAgentResponse"
+
+
+def test_a_large_integer_that_a_double_can_hold_is_kept_exactly() -> None:
+    """Shows: F27"""
+    body = b'{"id":"t","metadata":{"a":12345678901234567890123}}'
+    read = codec.decode_request(OPERATIONS["cancel"], body)
+    assert codec.encode_request(read) == body
+
+
+def test_a_long_number_inside_a_text_is_no_number() -> None:
+    body = b'{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"' + b"7" * 5000 + b'"}]}}'
+    assert codec.encode_request(codec.decode_request(OPERATIONS["send"], body)) == body
+
+
+# Anything at all.
+
+KEYS = sorted(
+    {"id", "message", "parts", "role", "text", "raw", "url", "data", "metadata", "status", "state", "task", "history"}
+    | {"messageId", "message_id", "contextId", "configuration", "historyLength", "history_length", "pageSize", "x"}
+    | {"statusUpdate", "artifactUpdate", "artifact", "artifacts", "statusTimestampAfter", "taskId", "timestamp"}
+)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.sampled_from(["ROLE_USER", "TASK_STATE_WORKING", "YQ==", "YQ", "2026-01-31T12:00:00Z", "\ud800", "\0", "5"])
+)
+TREES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=5)
+)
+BODIES = TREES.map(lambda tree: json.dumps(tree).encode()) | st.binary(max_size=60)
+CUT_BODIES = st.builds(
+    lambda body, place, put: body[: place % (len(body) + 1)] + put + body[place % (len(body) + 1) :],
+    BODIES,
+    st.integers(0, 10_000),
+    st.sampled_from([b"", b'"', b"\\", b"\xff", b"\0", b"{", b"]", b",", b"\\ud800", b"1e999", b"\xef\xbb\xbf"]),
+)
+DOCUMENTED = {
+    "request": {"ParseError", "InvalidParams", "TooLarge"},
+    "peer": {"ParseError", "InvalidParams", "TooLarge", "InvalidAgentResponse"},
+}
+
+
+@given(body=BODIES | CUT_BODIES, kind=st.sampled_from([*OPERATIONS, *OF_PEERS, "stream_item"]), guarded=st.booleans())
+def test_anything_is_read_or_refused_by_a_documented_error(body: bytes, kind: str, guarded: bool) -> None:
+    """Shows: F26, F27"""
+    try:
+        if guarded:
+            value = decode(kind, body)
+        elif kind in OPERATIONS:
+            value = codec.decode_request(OPERATIONS[kind], body, lenient=True)
+        else:
+            value = codec.decode_stream_item(body) if kind == "stream_item" else OF_PEERS[kind][1](body)
+    except AgentError as refused:
+        assert refused.name in DOCUMENTED["request" if kind in OPERATIONS else "peer"]
+        assert refused.message
+    else:
+        assert decode(kind, msgspec.json.encode(value)) == value or b"\\u0000" in body
+
+
+@given(tree=TREES, kind=st.sampled_from(sorted(OPERATIONS)))
+def test_the_quick_way_and_the_lenient_way_agree(tree: Any, kind: str) -> None:
+    body = json.dumps(tree).encode()
+
+    def outcome(lenient: bool) -> Any:
+        try:
+            return codec.decode_request(OPERATIONS[kind], body, lenient=lenient)
+        except AgentError as refused:
+            return refused.name
+
+    if b"_" not in body:
+        assert outcome(False) == outcome(True)
+
+
+# Errors.
+
+
+def test_an_error_names_its_reason_and_the_member_that_is_wrong() -> None:
+    assert codec.error_data(error("TaskNotFound", taskId="t")) == [
+        {
+            "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+            "reason": "TASK_NOT_FOUND",
+            "domain": "a2a-protocol.org",
+            "metadata": {"taskId": "t"},
+        }
+    ]
+    assert codec.error_data(error("InvalidParams", "Expected a string.", at="message.messageId"))[1] == {
+        "@type": "type.googleapis.com/google.rpc.BadRequest",
+        "fieldViolations": [{"field": "message.messageId", "description": "Expected a string."}],
+    }
+
+
+def test_an_error_survives_the_wire() -> None:
+    said = error("InvalidParams", "Expected a string.", at="message.messageId", hint="x")
+    heard = codec.read_error({"code": said.row.code, "message": said.message, "data": codec.error_data(said)})
+    assert (heard.row, heard.message, heard.at, heard.metadata) == (said.row, said.message, said.at, said.metadata)
+
+
+REASON = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "TASK_NOT_CANCELABLE"}
+
+
+@pytest.mark.parametrize(
+    ("wire", "name"),
+    [
+        ({"code": -32603, "message": "m", "data": [{"@type": "other"}, REASON]}, "TaskNotCancelable"),
+        ({"code": -32603, "message": "m", "data": REASON}, "TaskNotCancelable"),
+        ({"code": -32603, "data": {"reason": "TASK_NOT_CANCELABLE"}}, "TaskNotCancelable"),
+        ({"code": -32001, "data": [{**REASON, "reason": "NOBODY_KNOWS"}]}, "TaskNotFound"),
+        ({"code": -32001, "message": "m"}, "TaskNotFound"),
+        ({"code": -32001, "message": None, "data": "text"}, "TaskNotFound"),
+        ({"code": -32001, "data": None}, "TaskNotFound"),
+        ({"code": -1, "message": "m"}, "Internal"),
+        ({"code": "x", "message": ["m"]}, "Internal"),
+        ({}, "Internal"),
+        ("x", "InvalidAgentResponse"),
+        (None, "InvalidAgentResponse"),
+    ],
+)
+def test_a_peers_error_is_told_by_its_reason_then_by_its_code(wire: Any, name: str) -> None:
+    assert codec.read_error(wire).name == name
+
+
+@given(wire=TREES | st.dictionaries(st.sampled_from(["code", "message", "data"]), TREES))
+def test_any_error_object_is_some_error(wire: Any) -> None:
+    assert isinstance(codec.read_error(wire), AgentError)
