@@ -134,6 +134,8 @@ def drive(connections: dict, request: bytes, seconds: float, count: int, first: 
                 connection.ask(request, asked, numbers)
                 asked += 1
             else:
+                # Its server may close it for idleness while the others are waited for.
+                poll.unregister(fd)
                 busy -= 1
     return tally.figures()
 

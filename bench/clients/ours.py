@@ -5,7 +5,7 @@ import sys
 import uvloop
 from calls import counted
 
-from dragoman import Client
+from dragoman import Client, State
 
 
 async def main() -> None:
@@ -14,8 +14,7 @@ async def main() -> None:
 
         async def call(text: str) -> bool:
             task = await agent.send(text)
-            is_completed = str(task.status.state).lower().endswith("completed")
-            return is_completed and task.artifacts[0].parts[0].text == text
+            return task.state is State.COMPLETED and task.artifacts[0].parts[0].text == text
 
         await counted(call, in_flight, seconds)
 

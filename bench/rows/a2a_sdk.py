@@ -59,7 +59,9 @@ def store(name: str):
         return InMemoryTaskStore()
     from sqlalchemy.ext.asyncio import create_async_engine
 
-    return DatabaseTaskStore(create_async_engine(name.replace("sqlite:", "sqlite+aiosqlite:///", 1)))
+    # By default a writer gives up after five seconds, and at 64 connections some requests fail with it.
+    url = name.replace("sqlite:", "sqlite+aiosqlite:///", 1)
+    return DatabaseTaskStore(create_async_engine(url, connect_args={"timeout": 60}))
 
 
 def application(port: int, store_name: str, agent: str) -> Starlette:

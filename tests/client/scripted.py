@@ -184,8 +184,8 @@ def moved(state: State, words: str = "") -> StatusChanged:
     return StatusChanged.of(TASK, ROOM, Status(state, message, "2026-11-18T00:00:00.000Z"))
 
 
-def chunk(text: str, append: bool = True, id: str = "out") -> ArtifactChanged:
-    return ArtifactChanged.of(TASK, ROOM, Artifact(id, (Part(text=text),)), append)
+def chunk(text: str, append: bool = True, name: str = "out") -> ArtifactChanged:
+    return ArtifactChanged.of(TASK, ROOM, Artifact(name, (Part(text=text),)), append)
 
 
 def folded(events: Any) -> Task:

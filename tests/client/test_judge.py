@@ -77,7 +77,6 @@ def test_what_belongs_elsewhere_changes_nothing(event: Event) -> None:
 
 @pytest.mark.parametrize("first", [moved(State.WORKING), chunk("x", append=False)])
 def test_a_stream_that_does_not_begin_with_the_task_still_folds_to_one(first: Event) -> None:
-    """Shows: ours"""
     judge = Judge()
     happened = [*judge.hear(first), *judge.hear(chunk("y")), *judge.hear(moved(State.COMPLETED))]
     task = folded(happened)
@@ -86,7 +85,6 @@ def test_a_stream_that_does_not_begin_with_the_task_still_folds_to_one(first: Ev
 
 
 def test_a_message_is_a_whole_answer() -> None:
-    """Shows: ours"""
     judge = Judge()
     assert judge.hear(REPLY) == (REPLY,)
     assert judge.is_over

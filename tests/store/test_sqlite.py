@@ -151,9 +151,7 @@ async def test_the_bound_on_active_tasks_is_known_after_a_restart(tmp_path: Path
     await store.close()
 
 
-async def test_logs_that_were_long_not_used_are_as_they_were(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+async def test_logs_that_were_long_not_used_are_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("dragoman.store.sqlite_known.LOGS_KNOWN_MAX", 3)
     store = await open_store(tmp_path)
     logs = [f"t{n}" for n in range(10)]
@@ -544,7 +542,9 @@ async def test_lists_due_work_and_sweeps_walk_an_index(tmp_path: Path):
         "DELETE FROM records WHERE log = ? AND log <> ''": "records_of_log",
     }
     for query, index in plans.items():
-        plan = " / ".join(str(row[3]) for row in db.execute(f"EXPLAIN QUERY PLAN {query}", (1.0,) * query.count("?")))
+        plan = " / ".join(
+            str(row[3]) for row in db.execute(f"EXPLAIN QUERY PLAN {query}", (1.0,) * query.count("?"))
+        )
         assert index in plan, f"{query}: {plan}"
         assert "TEMP B-TREE" not in plan, f"{query}: {plan}"
     db.close()

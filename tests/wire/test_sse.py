@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -92,7 +93,7 @@ _streams = st.lists(st.one_of(_scraps, st.binary(max_size=4)), max_size=60).map(
 def test_any_bytes_cut_anyhow_read_as_the_rules_say(stream: bytes, cuts: list[int]) -> None:
     """Shows: F23"""
     places = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
-    chunks = [stream[a:b] for a, b in zip(places, places[1:], strict=False)]
+    chunks = [stream[a:b] for a, b in pairwise(places)]
     assert _read(chunks)[0] == _by_the_rules(stream)
 
 
@@ -103,7 +104,7 @@ def test_the_size_cap_falls_at_the_same_place_however_the_bytes_are_cut(
 ) -> None:
     """Shows: F23"""
     places = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
-    chunks = [stream[a:b] for a, b in zip(places, places[1:], strict=False)]
+    chunks = [stream[a:b] for a, b in pairwise(places)]
     whole, one = _read([stream], event_bytes_max=most)
     parts, other = _read(chunks, event_bytes_max=most)
     assert whole == parts
@@ -126,7 +127,6 @@ def test_an_endless_line_is_refused_at_the_cap_without_being_kept() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2**40), st.text(max_size=20)), max_size=8))
 def test_what_is_framed_is_read_back(events: list[tuple[int, str]]) -> None:
-    """Shows: ours"""
     items, _ = _read([b"".join(frame(seq, text.encode()) for seq, text in events)])
     wanted = [re.sub(r"\r\n|\r", "\n", text) for _, text in events]
     assert [item.data.decode() for item in items] == wanted

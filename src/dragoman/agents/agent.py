@@ -89,7 +89,9 @@ class Agent:
     def card(self, url: str) -> Card:
         """What the agent says of itself, being at an address."""
         skills = self.skills or (Skill(self.name, self.name, self.description or self.name, ("general",)),)
-        ours = Extension(IDEMPOTENCY_URI, "A message's metadata may carry a key that makes sending it again safe.")
+        ours = Extension(
+            IDEMPOTENCY_URI, "A message's metadata may carry a key that makes sending it again safe."
+        )
         return Card(
             self.name,
             self.description or self.name,

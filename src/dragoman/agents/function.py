@@ -19,7 +19,7 @@ _DONE = object()
 
 def driver_of(take: Function) -> Driver:
     """The driver that runs a function as an agent."""
-    called = take if inspect.isroutine(take) else getattr(take, "__call__", take)
+    called = take if inspect.isroutine(take) else type(take).__call__
     if inspect.isasyncgenfunction(called):
         return lambda turn: _chunks(turn, take(turn))
     if inspect.isgeneratorfunction(called):

@@ -30,7 +30,9 @@ log = logging.getLogger("dragoman.node")
 class Node:
     """`async with Node([agent], config) as node: print(node.url)`"""
 
-    def __init__(self, agents: Sequence[Agent], config: Config | None = None, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self, agents: Sequence[Agent], config: Config | None = None, *, clock: Clock | None = None
+    ) -> None:
         if not agents:
             raise ValueError("a node serves at least one agent")
         names = [agent.name for agent in agents]
@@ -78,7 +80,12 @@ class Node:
         now = self.clock.now()
         only = len(self.agents) == 1
         mounts = [
-            Mount(agent.name, self.peers[agent.name], agent.card(url + ("/" if only else f"/agents/{agent.name}")), now)
+            Mount(
+                agent.name,
+                self.peers[agent.name],
+                agent.card(url + ("/" if only else f"/agents/{agent.name}")),
+                now,
+            )
             for agent in self.agents
         ]
         self.url = url
@@ -98,7 +105,7 @@ class Node:
         host = "127.0.0.1" if config.host in ("0.0.0.0", "::") else config.host  # noqa: S104
         site = self.mount(config.url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{port}")
         settings = uvicorn.Config(
-            site,  # type: ignore[arg-type]
+            site,
             lifespan="off",
             log_config=None,
             access_log=False,
@@ -110,8 +117,7 @@ class Node:
         )
         self._server = server = uvicorn.Server(settings)
         # Signals are the process's matter, not the server's.
-        server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-        server.capture_signals = _no_signals  # type: ignore[method-assign,assignment]
+        server.capture_signals = _NoSignals  # type: ignore[method-assign,assignment]
         self._serving = asyncio.get_running_loop().create_task(server.serve(sockets=[listener]))
         while not server.started:
             if self._serving.done():
@@ -162,14 +168,15 @@ def _bind(host: str, port: int) -> socket.socket:
     except OSError as wrong:
         listener.close()
         raise ConfigError(
-            f"{host}:{port} cannot be listened on: {wrong.strerror}; another node may be there (--port takes another)"
+            f"{host}:{port} cannot be listened on: {wrong.strerror}; "
+            "if another node is there, --port takes another place"
         ) from None
     listener.listen(2048)
     listener.setblocking(False)
     return listener
 
 
-class _no_signals:
+class _NoSignals:
     def __enter__(self) -> None: ...
     def __exit__(self, *why: object) -> None: ...
 

@@ -158,6 +158,8 @@ def refusal(response: aiohttp.ClientResponse) -> Exception:
 def _meaning(url: URL, problem: Exception) -> Exception:
     """Ours, theirs or the road's. Only what surely did not leave is `Unreachable`."""
     reason = str(problem) or type(problem).__name__
+    if isinstance(problem, aiohttp.ServerDisconnectedError):
+        reason = "the other side closed it"
     if isinstance(problem, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)):
         return Unreachable(
             f"{origin_of(url)} cannot be reached: {reason}.", "Is the agent running there?", url=str(url)

@@ -189,7 +189,10 @@ def _result(answer: bytes, number: int) -> Raw:
 
 def _told(wrong: bytes) -> AgentError:
     try:
-        return read_error(msgspec.json.decode(wrong))
+        told = msgspec.json.decode(wrong)
+        if not isinstance(told, dict):
+            raise Fault("it is not an object")
+        return read_error(told)
     except _WRONG as problem:
         raise Fault(f"the peer sent an error that is none: {problem}", start=_start(wrong)) from problem
 

@@ -178,7 +178,9 @@ def decide(fold: Fold, command: Command, at: str) -> Sequence[Event]:
             return _canceled(fold, command, at)
         case Say():
             if fold.is_told:
-                raise error("InvalidAgentResponse", "a task that was told of cannot be answered with a bare message")
+                raise error(
+                    "InvalidAgentResponse", "a task that was told of cannot be answered with a bare message"
+                )
             return (Replied(command.message),)
         case _:
             assert_never(command)
@@ -261,7 +263,17 @@ class _Growing:
 class Fold:
     """A task while events are applied to it: each costs the same, however long the log has grown."""
 
-    __slots__ = ("artifacts", "cancel_asked", "context_id", "history", "id", "is_told", "metadata", "reply", "status")
+    __slots__ = (
+        "artifacts",
+        "cancel_asked",
+        "context_id",
+        "history",
+        "id",
+        "is_told",
+        "metadata",
+        "reply",
+        "status",
+    )
 
     def __init__(self, task: Task | None = None) -> None:
         self.artifacts: dict[str, _Growing] = {}

@@ -6,7 +6,7 @@ It never calls an agent. A send is an append that causes work; whoever works, ap
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import assert_never
 
 import msgspec
@@ -19,7 +19,20 @@ from ..model.events import Logged, encode
 from ..model.operations.a2a import Cancel, Get, List, Request, Send, Subscribe
 from ..model.peer import Answer, Caller, Clock, timestamp
 from ..model.task import Message, State
-from ..store.store import Append, Batch, Conflict, Head, Label, NewWork, Present, Record, Row, Store, StoreFull, StoreLost
+from ..store.store import (
+    Append,
+    Batch,
+    Conflict,
+    Head,
+    Label,
+    NewWork,
+    Present,
+    Record,
+    Row,
+    Store,
+    StoreFull,
+    StoreLost,
+)
 from .reading import Reading
 from .watching import Watching
 
@@ -104,13 +117,17 @@ class Engine:
         except StoreFull as full:
             raise _full(full) from None
         except StoreLost:
-            raise error("Unavailable", "the node lost its disk and is going down; try another or wait") from None
+            raise error(
+                "Unavailable", "the node lost its disk and is going down; try another or wait"
+            ) from None
 
     def _check(self, caller: Caller, request: Send) -> None:
         conduct = self.conduct
         for needed in conduct.extensions_required:
             if needed not in caller.extensions:
-                raise error("ExtensionSupportRequired", f"the agent requires the extension {needed}", extension=needed)
+                raise error(
+                    "ExtensionSupportRequired", f"the agent requires the extension {needed}", extension=needed
+                )
         for i, part in enumerate(request.message.parts):
             if part.media_type and not accepts(conduct.input_modes, part.media_type):
                 raise error(
@@ -191,7 +208,9 @@ class Engine:
             events = decide(fold, Stop(request.metadata, with_grace), timestamp(now))
             if not events:
                 return self._reading.task(row, None)
-            batch = self._stopped(row, append_id, [encode(event) for event in events], now, grace if with_grace else 0)
+            batch = self._stopped(
+                row, append_id, [encode(event) for event in events], now, grace if with_grace else 0
+            )
             try:
                 await self._store.commit(batch)
             except Conflict:
@@ -212,7 +231,9 @@ class Engine:
         snapshot = msgspec.json.encode(fold.task())
         append = Append(row.log, row.seq, append_id, events, Head(State.CANCELED, now), None, snapshot)
         stop = NewWork("stop", f"stop {row.label.agent}", row.log)
-        return Batch((append,), (stop,), drops=(row.log, f"deadline:{row.log}"), closes=(f"turn:{row.log}:1",))
+        return Batch(
+            (append,), (stop,), drops=(row.log, f"deadline:{row.log}"), closes=(f"turn:{row.log}:1",)
+        )
 
 
 def _key(caller: Caller, message: Message) -> str:

@@ -7,7 +7,7 @@ import re
 
 import msgspec
 
-from ..core.tasks import TERMINAL, Fold
+from ..core.tasks import Fold
 from ..model.errors import error
 from ..model.events import Replied, decode
 from ..model.operations.a2a import PAGE_SIZE, List, Page
@@ -120,13 +120,17 @@ def seconds_of(text: str) -> float:
     match = _TIME.match(text)
     if match is None:
         raise error(
-            "InvalidParams", f"{text!r} is not a time like 2026-01-31T12:00:00.000Z", at="statusTimestampAfter"
+            "InvalidParams",
+            f"{text!r} is not a time like 2026-01-31T12:00:00.000Z",
+            at="statusTimestampAfter",
         )
     year, month, day, hour, minute, second = (int(part) for part in match.group(1, 2, 3, 4, 5, 6))
     try:
         whole = calendar.timegm((year, month, day, hour, minute, second))
     except (ValueError, OverflowError):
-        raise error("InvalidParams", f"{text!r} is not a time that exists", at="statusTimestampAfter") from None
+        raise error(
+            "InvalidParams", f"{text!r} is not a time that exists", at="statusTimestampAfter"
+        ) from None
     zone = match.group(8)
     if zone != "Z":
         shift = int(zone[1:3]) * 3600 + int(zone[4:6]) * 60

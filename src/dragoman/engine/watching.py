@@ -58,11 +58,18 @@ class Watching:
         """The stream of a task that exists."""
         if after is None:
             if row.head.state in TERMINAL:
-                raise error("UnsupportedOperation", f"task {row.log} is {row.head.state.word}; nothing more will happen")
+                raise error(
+                    "UnsupportedOperation",
+                    f"task {row.log} is {row.head.state.word}; nothing more will happen",
+                )
             after = row.seq
             yield [self._as_of(row, after)]
         elif after < 0 or after > row.seq:
-            raise error("InvalidParams", f"task {row.log} has no event {after}; its newest is {row.seq}", at="Last-Event-ID")
+            raise error(
+                "InvalidParams",
+                f"task {row.log} has no event {after}; its newest is {row.seq}",
+                at="Last-Event-ID",
+            )
         elif row.seq - after > BEHIND_MAX:
             after = row.seq
             yield [self._as_of(row, after, gap=True)]

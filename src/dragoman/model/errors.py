@@ -101,10 +101,14 @@ _ROWS = (
     ),
     # JSON-RPC's.
     ErrorRow("ParseError", -32700, "PARSE_ERROR", 400, "INVALID_ARGUMENT", "The body is not valid JSON."),
-    ErrorRow("InvalidRequest", -32600, "INVALID_REQUEST", 400, "INVALID_ARGUMENT", "This is not a valid request."),
+    ErrorRow(
+        "InvalidRequest", -32600, "INVALID_REQUEST", 400, "INVALID_ARGUMENT", "This is not a valid request."
+    ),
     ErrorRow("MethodNotFound", -32601, "METHOD_NOT_FOUND", 404, "UNIMPLEMENTED", "There is no such method."),
     ErrorRow("InvalidParams", -32602, "INVALID_PARAMS", 400, "INVALID_ARGUMENT", "A parameter is not valid."),
-    ErrorRow("Internal", -32603, "INTERNAL", 500, "INTERNAL", "Something failed on this side.", retryable=True),
+    ErrorRow(
+        "Internal", -32603, "INTERNAL", 500, "INTERNAL", "Something failed on this side.", retryable=True
+    ),
     # Ours: implementation-defined, outside the protocol's range of codes.
     ErrorRow(
         "IdempotencyConflict",
@@ -123,9 +127,22 @@ _ROWS = (
         "There is no room for more active tasks; try again later.",
         retryable=True,
     ),
-    ErrorRow("TooLarge", -32092, "TOO_LARGE", 413, "INVALID_ARGUMENT", "The request is larger than this node takes."),
     ErrorRow(
-        "Unavailable", -32093, "UNAVAILABLE", 503, "UNAVAILABLE", "The node cannot do this right now.", retryable=True
+        "TooLarge",
+        -32092,
+        "TOO_LARGE",
+        413,
+        "INVALID_ARGUMENT",
+        "The request is larger than this node takes.",
+    ),
+    ErrorRow(
+        "Unavailable",
+        -32093,
+        "UNAVAILABLE",
+        503,
+        "UNAVAILABLE",
+        "The node cannot do this right now.",
+        retryable=True,
     ),
 )
 

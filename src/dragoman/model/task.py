@@ -28,7 +28,7 @@ __all__ = [
 Metadata = dict[str, Any]
 
 
-class State(str, enum.Enum):
+class State(enum.StrEnum):
     """The nine states. Values are the 1.0 spelling; `word` is what people read."""
 
     UNKNOWN = "TASK_STATE_UNSPECIFIED"
@@ -49,7 +49,7 @@ class State(str, enum.Enum):
             self.word = "unknown"
 
 
-class Role(str, enum.Enum):
+class Role(enum.StrEnum):
     """Who speaks. The zero value exists on the wire only, and no message may carry it."""
 
     USER = "ROLE_USER"

@@ -90,7 +90,8 @@ class Site:
             body = await self._body(headers, receive)
             asked = jsonrpc.parse(body, self._body_bytes_max)
             id = asked.id
-            spoken(headers.get(b"a2a-version", b""), scope["query_string"])
+            if scope["query_string"] or headers.get(b"a2a-version") != b"1.0":
+                spoken(headers.get(b"a2a-version", b""), scope["query_string"])
             if asked.operation.kind == "watch":
                 await self._stream(mount, headers, asked, receive, send)
                 return
@@ -100,14 +101,16 @@ class Site:
                 answer = await mount.peer.call(caller, asked.request)
             finally:
                 self.streams.answered(call)
-            await _send(send, 200, jsonrpc.replied(asked, answer.kind, answer.data), _echo(headers))
+            await _send(send, 200, jsonrpc.replied(asked, answer.kind, answer.data), _echo(mount, headers))
         except jsonrpc.Unanswerable as wrong:
             await _fail(send, wrong.id, wrong.cause)
         except AgentError as wrong:
             await _fail(send, id, wrong)
         except asyncio.CancelledError:
             if self.streams.is_closing:
-                await _fail(send, id, error("Unavailable", "the node is going down; ask again, perhaps another"))
+                await _fail(
+                    send, id, error("Unavailable", "the node is going down; ask again, perhaps another")
+                )
             elif not self.streams.is_gone(asyncio.current_task()):
                 raise
         except Exception:
@@ -129,7 +132,9 @@ class Site:
             chunks.append(message.get("body", b""))
             size += len(chunks[-1])
             if size > most:
-                raise error("TooLarge", f"The body has more than {most} bytes, which is what this node takes.")
+                raise error(
+                    "TooLarge", f"The body has more than {most} bytes, which is what this node takes."
+                )
         return b"".join(chunks)
 
     async def _stream(
@@ -138,7 +143,7 @@ class Site:
         runs = mount.peer.watch(_caller(headers), asked.request, _cursor(headers))
         try:
             first = await anext(runs, None)
-            await self.streams.run(runs, first, asked.id, receive, send, _echo(headers))
+            await self.streams.run(runs, first, asked.id, receive, send, _echo(mount, headers))
         finally:
             await runs.aclose()
 
@@ -149,7 +154,9 @@ class Site:
         if path in self._peers and method not in ("GET", "HEAD"):
             await _send(send, 405, _problem("ask an agent with POST"), [(b"allow", b"POST, GET")])
         elif method not in ("GET", "HEAD"):
-            await _send(send, 404 if path not in self._cards else 405, _problem(f"nothing answers {method} {path}"))
+            await _send(
+                send, 404 if path not in self._cards else 405, _problem(f"nothing answers {method} {path}")
+            )
         elif (mount := self._cards.get(path)) is not None:
             await self._card(scope, send, mount)
         elif path == "/healthz":
@@ -164,7 +171,9 @@ class Site:
 
     async def _card(self, scope: Scope, send: Send, mount: Mount) -> None:
         seen = next((value for name, value in scope["headers"] if name == b"if-none-match"), b"")
-        if seen and (seen == b"*" or mount.etag in [tag.strip().removeprefix(b"W/") for tag in seen.split(b",")]):
+        if seen and (
+            seen == b"*" or mount.etag in [tag.strip().removeprefix(b"W/") for tag in seen.split(b",")]
+        ):
             await send({"type": "http.response.start", "status": 304, "headers": mount.headers[1:]})
             await send({"type": "http.response.body", "body": b""})
             return
@@ -187,7 +196,11 @@ def _caller(headers: Headers) -> Caller:
     if not key and not extensions:
         return _ANYONE
     if len(key) > KEY_BYTES_MAX or not key.isascii():
-        raise error("InvalidParams", f"an idempotency key is up to {KEY_BYTES_MAX} ASCII characters", at="Idempotency-Key")
+        raise error(
+            "InvalidParams",
+            f"an idempotency key is up to {KEY_BYTES_MAX} ASCII characters",
+            at="Idempotency-Key",
+        )
     named = tuple(uri.strip() for uri in extensions.decode("latin-1").split(",") if uri.strip())
     return Caller(key=key.decode(), extensions=named)
 
@@ -200,18 +213,22 @@ def _cursor(headers: Headers) -> int | None:
     if text is None or text == b"":
         return None
     if not text.isdigit() or len(text) > 18:
-        raise error("InvalidParams", "the last event's id is a whole number, as it was sent", at="Last-Event-ID")
+        raise error(
+            "InvalidParams", "the last event's id is a whole number, as it was sent", at="Last-Event-ID"
+        )
     return int(text)
 
 
-def _echo(headers: Headers) -> list[tuple[bytes, bytes]]:
-    # Extensions that were asked for and exist here are said back; only ours can be active so far.
-    return []
+def _echo(mount: Mount, headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Of the extensions a caller asked for, those that this agent has are said back."""
+    asked = headers.get(b"a2a-extensions")
+    if not asked:
+        return []
+    active = [uri for uri in (name.strip() for name in asked.split(b",")) if uri in mount.extensions]
+    return [(b"a2a-extensions", b", ".join(active))] if active else []
 
 
-async def _send(
-    send: Send, status: int, body: bytes, headers: Sequence[tuple[bytes, bytes]] = ()
-) -> None:
+async def _send(send: Send, status: int, body: bytes, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
     await send(
         {
             "type": "http.response.start",

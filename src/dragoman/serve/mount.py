@@ -24,6 +24,7 @@ class Mount:
         self.card = card
         self.body = msgspec.json.encode(card)
         self.etag = b'"%s"' % hashlib.blake2b(self.body, digest_size=12).hexdigest().encode()
+        self.extensions = frozenset(extension.uri.encode() for extension in card.capabilities.extensions)
         self.headers = [
             (b"content-type", b"application/json"),
             (b"etag", self.etag),

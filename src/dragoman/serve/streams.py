@@ -104,7 +104,9 @@ class Streams:
             body = retry_after(RETRY_MILLISECONDS)
             run = first
             while run is not None:
-                body += b"".join([frame(logged.seq, b"".join((before, logged.data, after))) for logged in run])
+                body += b"".join(
+                    [frame(logged.seq, b"".join((before, logged.data, after))) for logged in run]
+                )
                 seq = run[-1].seq
                 one.writing = clock()
                 await send({"type": "http.response.body", "body": body, "more_body": True})
@@ -157,7 +159,9 @@ class Streams:
                     self._let_go(one.task)
                 elif not one.writing and now - one.written >= KEEP_ALIVE_SECONDS - LOOK_SECONDS / 2:
                     one.written = now
-                    self._aside(one.send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True}))
+                    self._aside(
+                        one.send({"type": "http.response.body", "body": KEEP_ALIVE, "more_body": True})
+                    )
             for task in waiting & self._calls.keys() - self._listeners.keys():
                 self._listen(task, self._calls[task])
             waiting = set(self._calls)

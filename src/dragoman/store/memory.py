@@ -170,7 +170,7 @@ class MemoryStore:
         elif append.head is not None and append.head is not log.head:
             self._move(name, log, append.head)
         events = log.events
-        if type(events) is not list:
+        if isinstance(events, bytes):
             events = log.events = _split(events)
         events.extend(append.events)
         log.seq += len(append.events)
@@ -304,7 +304,7 @@ class MemoryStore:
         if found is None or found.seq <= after:
             return ()
         events = found.events
-        return (events if type(events) is list else _split(events))[after : after + limit]
+        return (_split(events) if isinstance(events, bytes) else events)[after : after + limit]
 
     def snapshot(self, log: str, at: int | None = None) -> tuple[int, bytes] | None:
         found = self._logs.get(log)
@@ -349,14 +349,18 @@ class MemoryStore:
     def feed(self, after: int, limit: int = 1000) -> Sequence[Fed]:
         start = max(after - self._feed_start, 0)
         first = self._feed_start + start
-        return [Fed(first + i + 1, log, seq) for i, (log, seq) in enumerate(self._feed[start : start + limit])]
+        return [
+            Fed(first + i + 1, log, seq) for i, (log, seq) in enumerate(self._feed[start : start + limit])
+        ]
 
     # Work.
 
     def offer(self, claimant: Claimant) -> None:
         self._claimants.append(claimant)
 
-    async def claim(self, kind: str, topics: Sequence[str], node: str, now: float, limit: int) -> Sequence[Work]:
+    async def claim(
+        self, kind: str, topics: Sequence[str], node: str, now: float, limit: int
+    ) -> Sequence[Work]:
         taken: list[Work] = []
         passed: list[tuple[float, int]] = []
         while self._due and self._due[0][0] <= now and len(taken) < limit:

@@ -245,7 +245,7 @@ class Store(Protocol):
     """The one big seam. Times are seconds since 1970 by the caller's clock."""
 
     def submit(self, batch: Batch, done: Done) -> None:
-        """Commit in order of submission; `done` is called once, on the event loop, maybe before this returns."""
+        """Commit in order of submission; `done` is called once, on the loop, maybe before this returns."""
         ...
 
     async def commit(self, batch: Batch) -> None:
@@ -284,7 +284,9 @@ class Store(Protocol):
         """From now on work this claimant has room for is leased to it as it is put."""
         ...
 
-    async def claim(self, kind: str, topics: Sequence[str], node: str, now: float, limit: int) -> Sequence[Work]:
+    async def claim(
+        self, kind: str, topics: Sequence[str], node: str, now: float, limit: int
+    ) -> Sequence[Work]:
         """Take due work that nobody holds. Each taking raises the epoch and the attempts."""
         ...
 

@@ -11,7 +11,7 @@ from ..model.task import Task
 from . import guard
 from .proto_json_1_0 import decode_request, error_data
 
-__all__ = ["Asked", "MEDIA_TYPES", "failed", "parse", "prefix", "replied"]
+__all__ = ["MEDIA_TYPES", "Asked", "failed", "parse", "prefix", "replied"]
 
 MEDIA_TYPES = ("application/json", "application/a2a+json", "application/json-rpc")
 
@@ -74,8 +74,14 @@ def parse(body: bytes, body_bytes_max: int = guard.BODY_BYTES_MAX) -> Asked:
         if operation is None:
             if envelope.method in _LACKING:
                 raise error(_LACKING[envelope.method])
-            raise error("MethodNotFound", f"there is no method {envelope.method!r}; see the card for the version", at="method")
-        return Asked(id, operation, decode_request(operation, envelope.params or b"{}", lenient=facts.lenient))
+            raise error(
+                "MethodNotFound",
+                f"there is no method {envelope.method!r}; see the card for the version",
+                at="method",
+            )
+        return Asked(
+            id, operation, decode_request(operation, envelope.params or b"{}", lenient=facts.lenient)
+        )
     except AgentError as wrong:
         raise Unanswerable(id, wrong) from None
 

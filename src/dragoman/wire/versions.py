@@ -31,7 +31,11 @@ def spoken(header: bytes, query: bytes) -> str:
     if query:
         asked = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("A2A-Version", [""])[-1].strip()
         if asked and named and two_numbers(asked) != two_numbers(named):
-            raise error("InvalidRequest", f"the header says version {named} and the address says {asked}", at="A2A-Version")
+            raise error(
+                "InvalidRequest",
+                f"the header says version {named} and the address says {asked}",
+                at="A2A-Version",
+            )
         named = named or asked
     if not named:
         return NEWEST

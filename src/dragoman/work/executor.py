@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from ..model.agent import Conduct
@@ -16,7 +17,8 @@ from ..model.errors import AgentError
 from ..model.peer import Clock
 from ..store.store import Batch, Fenced, Store, Work
 from .journal import Journal, Mismatch, journal_log
-from .turn import Driver, Lost, Turn, load
+from .telling import Lost, load
+from .turn import Driver, Turn
 
 __all__ = ["STOP", "Executor", "Runner"]
 
@@ -111,13 +113,14 @@ class Executor:
         if work.memo is not None:
             # Leased as it was put: the task is as the engine has just made it.
             fold, label = work.memo
-            return Turn(self._store, self._clock, conduct, work, fold, 1, Journal(), label)
+            return Turn(self._store, self._clock, conduct, work, fold, 1, label)
         row = self._store.row(work.log)
         if row is None:
             return None
         fold = load(self._store, work.log, row.seq)
-        journal = Journal(self._store.read(journal_log(work.log), 0, 100_000))
-        return Turn(self._store, self._clock, conduct, work, fold, row.seq, journal, row.label)
+        entries = self._store.read(journal_log(work.log), 0, 100_000)
+        journal = Journal(entries) if entries else None
+        return Turn(self._store, self._clock, conduct, work, fold, row.seq, row.label, journal)
 
     async def _drive(self, turn: Turn, runner: Runner, work: Work) -> None:
         conduct = runner.conduct
@@ -211,10 +214,8 @@ class Executor:
 
     async def _look(self) -> None:
         while not self._draining:
-            try:
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._hint.wait(), LOOK_SECONDS)
-            except TimeoutError:
-                pass
             self._hint.clear()
             await self._claim()
 

@@ -120,8 +120,12 @@ class Journal:
                 await asyncio.wait_for(waiter, STALL_SECONDS)
             except TimeoutError:
                 missing = self._entries[self._at]
-                what = f"step {missing.key!r}" if isinstance(missing, Stepped) else f"question {missing.ordinal}"
-                raise Mismatch(f"the turn ran again and did not come to {what}, which it had come to before") from None
+                what = (
+                    f"step {missing.key!r}" if isinstance(missing, Stepped) else f"question {missing.ordinal}"
+                )
+                raise Mismatch(
+                    f"the turn ran again and did not come to {what}, which it had come to before"
+                ) from None
         self._at += 1
         # The branch that got this entry goes on first; the next entry is given when it has paused.
         asyncio.get_running_loop().call_soon(self._next)

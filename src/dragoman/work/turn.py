@@ -1,41 +1,35 @@
 """A turn: what an agent's code holds while it works on a task.
 
-Whatever it says goes to the task's log first and is told from there. What it says while a commit
-is in flight shares the next one; the code waits only when it is far ahead of the disk.
+Whatever it says goes to the task's log first and is told from there. The code waits only when it is
+far ahead of the disk.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 
-from ..core.tasks import TRANSITIONS, Fold, Give, Move, Say, decide
+from ..core.tasks import TRANSITIONS, Fold, Give, Move, Say
 from ..model.agent import Conduct
-from ..model.events import MessageAdded, decode, encode
-from ..model.peer import Clock, timestamp
-from ..model.task import Artifact, Message, Metadata, Part, Role, State, Task, replace
-from ..store.store import Append, Batch, Claim, Conflict, Fenced, Head, Label, NewWork, Refusal, Store, Work
-from .journal import Asked, Entry, Journal, Stepped, digest, journal_log
+from ..model.events import MessageAdded, decode
+from ..model.peer import Clock
+from ..model.task import Artifact, Message, Metadata, Part, Role, State, replace
+from ..store.store import Claim, Label, NewWork, Store, Work
+from .journal import Asked, Journal, Stepped, digest
+from .telling import Lost, Telling
+from .words import Words, as_parts
 
-__all__ = ["Driver", "Lost", "Turn", "as_parts"]
+__all__ = ["Chunks", "Driver", "Turn"]
 
 # How many events may wait for the disk before the agent's code waits too.
 AHEAD_MAX = 64
 # An agent that never pauses lets others run after this many words.
 BREATH = 64
-# A running task's fold is stored after this many events, then whenever its log has doubled.
-SNAPSHOT_EVENTS = 256
-
-Words = str | bytes | dict[str, Any] | list[Any] | Part | Message | Sequence[Part]
-
-
-class Lost(Exception):
-    """This turn no longer owns its task: it was canceled, or another node took over."""
 
 
 class Turn:
@@ -49,31 +43,24 @@ class Turn:
         work: Work,
         fold: Fold,
         seq: int,
-        journal: Journal,
         label: Label,
+        journal: Journal | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._conduct = conduct
-        self._work = work
-        self._fold = fold
-        self._seq = seq
-        self._journal = journal
-        self._label = label
-        self._pending: list[bytes] = []
-        self._in_flight: list[bytes] | None = None
-        self._waiting: list[asyncio.Future[None]] = []
-        self._refusal: Refusal | None = None
-        self._snapshot_at = 0
-        self._is_due = False
+        self._telling = Telling(store, clock, work, fold, seq, label)
+        self._telling.journal = journal
         self._said = 0
+        # What was said before the last remembered point belongs to it and is not said again.
+        self._said_before = 0 if journal is None else journal.said
         self._asks = 0
         self._message = fold.last_from_caller()
         self._answer: asyncio.Future[Message] | None = None
-        # Artifacts that this run has spoken to: a run made anew replaces what the last one left.
-        self._touched: set[str] | None = None if journal.seq == 0 and work.attempts <= 1 else set()
-        self._before: dict[str, tuple[Artifact, list[Part]]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        # In a run made anew: the artifacts it has replaced, and what it said to each before.
+        self._touched: set[str] | None = None if journal is None and work.attempts <= 1 else set()
+        self._before: dict[str, tuple[Artifact, list[Part]]] = {}
         self.is_settled = False
         # Whether this turn counts against its agent's bound; one that asks does not.
         self.holds_slot = True
@@ -83,11 +70,11 @@ class Turn:
 
     @property
     def task_id(self) -> str:
-        return self._fold.id
+        return self._telling.fold.id
 
     @property
     def context_id(self) -> str:
-        return self._fold.context_id
+        return self._telling.fold.context_id
 
     @property
     def message(self) -> Message:
@@ -105,12 +92,12 @@ class Turn:
 
     @property
     def metadata(self) -> Metadata:
-        return self._fold.metadata or {}
+        return self._telling.fold.metadata or {}
 
     @property
     def history(self) -> tuple[Message, ...]:
         """All messages of the task so far, oldest first."""
-        return tuple(self._fold.history)
+        return tuple(self._telling.fold.history)
 
     @property
     def answers(self) -> str:
@@ -120,52 +107,59 @@ class Turn:
     @property
     def owner(self) -> str:
         """Who asked."""
-        return self._label.owner
+        return self._telling.label.owner
 
     @property
     def cancelled(self) -> bool:
         """Whether a caller asked to stop and this agent was given time to wind up."""
-        return self._fold.cancel_asked
+        return self._telling.fold.cancel_asked
 
     # What the agent says.
 
     async def say(self, words: Words, metadata: Metadata | None = None) -> None:
         """Tell how it goes: the task stays working, and the words are its status message."""
-        await self._tell(Move(State.WORKING, self._words(words), metadata))
+        await self._tell(Move(State.WORKING, self._worded(words), metadata))
 
     async def artifact(
         self, words: Words, name: str = "answer", *, description: str = "", metadata: Metadata | None = None
     ) -> None:
         """Hand over a whole artifact. The same name again replaces it."""
-        await self.give(Artifact(name, as_parts(words), name, description, metadata), append=False, last=True)
+        await self.give(Artifact(name, as_parts(words), name, description, metadata))
 
     @asynccontextmanager
     async def stream(self, name: str = "answer", *, description: str = "") -> AsyncIterator[Chunks]:
-        """Hand over an artifact in chunks: `async with turn.stream("report") as out: await out.write("…")`."""
+        """Hand over an artifact in chunks: `async with turn.stream("report") as it: await it.write("…")`."""
         yield Chunks(self, name, description)
 
-    async def ask(self, words: Words, *, auth: bool = False, deadline_seconds: float | None = None) -> Message:
+    async def give(self, artifact: Artifact, append: bool = False, last: bool = True) -> None:
+        """Hand over an artifact or a chunk, spelled out. `artifact` and `stream` are the short ways."""
+        if self._touched is not None:
+            artifact, append = self._anew(artifact, append)
+        await self._tell(Give(artifact, append, last))
+
+    async def ask(
+        self, words: Words, *, auth: bool = False, deadline_seconds: float | None = None
+    ) -> Message:
         """Ask the caller and wait for the answer, however long and through whatever restarts.
 
         The task is input-required (auth-required with `auth`) meanwhile and nothing runs.
         """
         ordinal = self._asks
         self._asks += 1
-        known = await self._journal.asked(ordinal)
+        known = await self._journal().asked(ordinal)
         if known is not None:
-            answer = self._answer_after(known)
-            self._message = answer
-            return answer
-        state = State.AUTH_REQUIRED if auth else State.INPUT_REQUIRED
-        await self._drained()
-        self._push(Move(state, self._words(words)))
-        answer = self._answer = asyncio.get_running_loop().create_future()
-        entry = Asked(ordinal, self._seq + len(self._pending), self._said)
+            self._message = self._answer_after(known)
+            return self._message
+        await self._telling.drained()
+        self._telling.push(Move(State.AUTH_REQUIRED if auth else State.INPUT_REQUIRED, self._worded(words)))
+        answer: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+        self._answer = answer
         wait_seconds = self._conduct.input_deadline_seconds if deadline_seconds is None else deadline_seconds
         due = self._clock.now() + wait_seconds
         deadline = NewWork("deadline", "deadline", self.task_id, due, name=f"deadline:{self.task_id}")
-        self._flush(entry, work=(deadline,), ends=(self._work.id,))
-        await self._drained()
+        entry = Asked(ordinal, self._telling.seq + len(self._telling.pending), self._said)
+        self._telling.flush(entry, work=(deadline,), ends=(self._telling.work.id,))
+        await self._telling.drained()
         if not answer.done():
             self.holds_slot = False
             self.on_park(self)
@@ -181,230 +175,124 @@ class Turn:
         async run in a thread.
         """
         key = key or name
-        self._journal.use(key)
+        journal = self._journal()
+        journal.use(key)
         mark = digest(name, args, kwargs)
-        known = await self._journal.stepped(key, mark)
+        known = await journal.stepped(key, mark)
         if known is None:
             value = do(*args, **kwargs) if _is_async(do) else await asyncio.to_thread(do, *args, **kwargs)
             if inspect.isawaitable(value):
                 value = await value
             known = msgspec.Raw(msgspec.json.encode(value))
-            await self._drained()
-            self._flush(Stepped(key, mark, known, self._said))
-            await self._drained()
+            await self._telling.drained()
+            self._telling.flush(Stepped(key, mark, known, self._said))
+            await self._telling.drained()
         return msgspec.json.decode(known)
 
     # How the agent ends. Without any of these, returning completes the task.
 
     async def complete(self, words: Words | None = None, metadata: Metadata | None = None) -> None:
         """End well, perhaps with a last word."""
-        await self._settle(Move(State.COMPLETED, self._words(words), metadata))
+        await self._settle(Move(State.COMPLETED, self._worded(words), metadata))
 
     async def fail(self, words: Words | None = None, metadata: Metadata | None = None) -> None:
         """End badly and say why."""
-        await self._settle(Move(State.FAILED, self._words(words), metadata))
+        await self._settle(Move(State.FAILED, self._worded(words), metadata))
 
     async def reject(self, words: Words | None = None, metadata: Metadata | None = None) -> None:
         """Decline the task."""
-        await self._settle(Move(State.REJECTED, self._words(words), metadata))
+        await self._settle(Move(State.REJECTED, self._worded(words), metadata))
 
     async def cancel(self, words: Words | None = None) -> None:
         """Confirm, in the time given for it, that the work has stopped."""
-        await self._settle(Move(State.CANCELED, self._words(words)))
+        await self._settle(Move(State.CANCELED, self._worded(words)))
 
     async def reply(self, words: Words) -> None:
-        """Answer with a bare message instead of a task. The agent must declare `answers` message or either."""
+        """Answer with a bare message instead of a task, as an agent may that declares `answers`."""
         if self._conduct.answers == "task":
             raise ValueError(
-                f"agent {self._conduct.name!r} answers with tasks: declare Agent(…, answers='either') to reply"
+                f"agent {self._conduct.name!r} answers with tasks; Agent(…, answers='either') may reply"
             )
-        message = self._words(words)
+        message = self._worded(words)
         assert message is not None, "words make a message"
-        await self._settle(Say(message))
+        # A bare message belongs to no task that the caller could ask for.
+        await self._settle(Say(replace(message, task_id="")))
 
     # Inside.
 
     def begin(self) -> None:
         """Say `working`: with the first words if they come at once, else by itself."""
-        if self._fold.status.state is State.SUBMITTED and self._conduct.answers == "task":
-            self._push(Move(State.WORKING))
-            self._is_due = True
-            asyncio.get_running_loop().call_soon(self._come_due)
-        elif self._conduct.answers != "task" and not self._fold.is_told:
+        fold = self._telling.fold
+        if self._conduct.answers == "task":
+            if fold.status.state is State.SUBMITTED:
+                self._telling.push(Move(State.WORKING))
+                self._telling.soon()
+        elif not fold.is_told:
             loop = asyncio.get_running_loop()
             self._timer = loop.call_later(self._conduct.first_word_seconds, self._become_task)
 
     def _become_task(self) -> None:
-        if not (self.is_settled or self._fold.is_told or self._refusal):
-            self._push(Move(State.WORKING))
-            self._flush()
+        if not (self.is_settled or self.is_lost or self._telling.fold.is_told):
+            self._telling.push(Move(State.WORKING))
+            self._telling.flush()
 
-    def _words(self, words: Words | None) -> Message | None:
+    def _journal(self) -> Journal:
+        if self._telling.journal is None:
+            self._telling.journal = Journal()
+        return self._telling.journal
+
+    def _worded(self, words: Words | None) -> Message | None:
         if words is None:
             return None
         if isinstance(words, Message):
             return replace(words, role=Role.AGENT, task_id=self.task_id, context_id=self.context_id)
-        parts = as_parts(words)
-        return Message(self._clock.new_id(), Role.AGENT, parts, self.context_id, self.task_id)
-
-    async def give(self, artifact: Artifact, append: bool = False, last: bool = True) -> None:
-        """Hand over an artifact, or a chunk of one, spelled out. `artifact` and `stream` are the short ways."""
-        if self._touched is not None:
-            artifact, append = self._anew(artifact, append)
-        await self._tell(Give(artifact, append, last))
+        return Message(self._clock.new_id(), Role.AGENT, as_parts(words), self.context_id, self.task_id)
 
     def _anew(self, artifact: Artifact, append: bool) -> tuple[Artifact, bool]:
-        """In a turn that runs again: the first chunk after what is remembered replaces what was left there."""
+        """In a run made anew: the first chunk after what is remembered replaces what was left there."""
         key = artifact.artifact_id
         if not append or key not in self._before:
             self._before[key] = (artifact, [])
         first, parts = self._before[key]
         parts.extend(artifact.parts)
         assert self._touched is not None, "only a turn that runs again says things anew"
-        if self._said >= self._journal.said and key not in self._touched:
+        if self._said >= self._said_before and key not in self._touched:
             self._touched.add(key)
             return replace(first, parts=tuple(parts)), False
         return artifact, append
 
     async def _tell(self, command: Move | Give) -> None:
         self._said += 1
-        if self._said <= self._journal.said:
+        if self._said <= self._said_before:
             return
         if self.is_settled:
             raise Lost("this turn has ended its task and can say no more")
-        if self._fold.status.state is State.SUBMITTED and not isinstance(command, Move):
-            self._push(Move(State.WORKING))
-        self._push(command)
-        if not self._is_due:
-            # Not at once: what is said without a pause goes into the log together.
-            self._is_due = True
-            asyncio.get_running_loop().call_soon(self._come_due)
-        if len(self._pending) >= AHEAD_MAX:
-            await self._drained()
+        telling = self._telling
+        if telling.fold.status.state is State.SUBMITTED and type(command) is Give:
+            telling.push(Move(State.WORKING))
+        telling.push(command)
+        telling.soon()
+        if len(telling.pending) >= AHEAD_MAX:
+            await telling.drained()
         elif self._said % BREATH == 0:
             await asyncio.sleep(0)
 
-    def _come_due(self) -> None:
-        self._is_due = False
-        self._flush()
-
-    def _push(self, command: Move | Give | Say) -> None:
-        if self._refusal is not None:
-            raise Lost("this turn no longer owns its task") from self._refusal
-        for event in decide(self._fold, command, timestamp(self._clock.now())):
-            self._fold.apply(event)
-            self._pending.append(encode(event))
-
-    def _flush(
-        self,
-        entry: Entry | None = None,
-        *,
-        work: Sequence[NewWork] = (),
-        ends: Sequence[int] = (),
-        snapshot: bytes | None = None,
-        closes: Sequence[str] = (),
-    ) -> None:
-        if self._in_flight is not None or not (self._pending or entry or ends) or self._refusal is not None:
-            return
-        events, self._pending = self._pending, []
-        self._in_flight = events
-        appends = [self._append(events, snapshot)] if events or snapshot else []
-        if entry is not None:
-            appends.append(self._journalled(entry))
-        batch = Batch(appends, work, (), self._work.claim, ends, (), closes)
-        self._store.submit(batch, lambda refusal: self._done(refusal, batch, entry))
-
-    def _append(self, events: list[bytes], snapshot: bytes | None) -> Append:
-        fold = self._fold
-        seq = self._seq + len(events)
-        if snapshot is None and seq - self._snapshot_at >= max(SNAPSHOT_EVENTS, self._snapshot_at):
-            snapshot = msgspec.json.encode(fold.task())
-        if snapshot is not None:
-            self._snapshot_at = seq
-        if fold.reply is not None:
-            head = Head(State.COMPLETED, self._clock.now(), True)
-        else:
-            head = Head(fold.status.state, self._clock.now(), not fold.is_told)
-        return Append(fold.id, self._seq, f"{self._work.id}.{self._work.epoch}.{self._seq}", events, head, None, snapshot)
-
-    def _journalled(self, entry: Entry) -> Append:
-        after = self._journal.seq
-        label = Label("turn", self._label.owner, self._label.tenant, self._label.agent) if after == 0 else None
-        name = f"{self._work.id}.{self._work.epoch}.{after}"
-        return Append(journal_log(self.task_id), after, name, (self._journal.spell(entry),), None, label)
-
-    def _done(self, refusal: Refusal | None, batch: Batch, entry: Entry | None) -> None:
-        events = self._in_flight
-        assert events is not None, "a commit that nobody asked for came back"
-        self._in_flight = None
-        if refusal is None:
-            self._seq += len(events)
-            self._journal.seq += entry is not None
-        elif isinstance(refusal, Conflict) and refusal.log == self.task_id:
-            self._catch_up(batch, events, entry)
-            return
-        else:
-            self._refusal = refusal
-            if self._answer is not None and not self._answer.done():
-                self._answer.cancel()
-        if self._pending:
-            self._flush()
-        if self._in_flight is None and self._waiting:
-            waiting, self._waiting = self._waiting, []
-            for waiter in waiting:
-                if not waiter.done():
-                    waiter.set_result(None)
-
-    def _catch_up(self, batch: Batch, events: list[bytes], entry: Entry | None) -> None:
-        """A caller spoke meanwhile: take in what they said, then append after it."""
-        news = self._store.read(self.task_id, self._seq)
-        self._seq += len(news)
-        fold = load(self._store, self.task_id, self._seq)
-        for data in events:
-            fold.apply(decode(data))
-        self._fold = fold
-        snapshot = msgspec.json.encode(fold.task()) if batch.appends[0].snapshot is not None else None
-        self._in_flight = events
-        appends = [self._append(events, snapshot)]
-        if isinstance(entry, Asked):
-            entry = msgspec.structs.replace(entry, seq=entry.seq + len(news))
-        if entry is not None:
-            appends.append(self._journalled(entry))
-        for data in self._pending:
-            fold.apply(decode(data))
-        retry = msgspec.structs.replace(batch, appends=appends)
-        self._store.submit(retry, lambda refusal: self._done(refusal, retry, entry))
-
-    async def _drained(self) -> None:
-        """Until everything said is in the log."""
-        while self._in_flight is not None or self._pending:
-            if self._in_flight is None:
-                self._flush()
-                continue
-            waiter = asyncio.get_running_loop().create_future()
-            self._waiting.append(waiter)
-            await waiter
-        if self._refusal is not None:
-            raise Lost("this turn no longer owns its task") from self._refusal
-
     async def _settle(self, command: Move | Say) -> None:
+        telling = self._telling
         if self.is_settled:
             raise Lost("this turn has already ended its task")
-        if self._in_flight is not None:
-            await self._drained()
-        if isinstance(command, Move):
-            # An agent that never said a word, or that goes on by itself from a question, was working.
-            if command.state not in TRANSITIONS[self._fold.status.state]:
-                self._push(Move(State.WORKING))
-        self._push(command)
+        if telling.is_flying:
+            await telling.drained()
+        # An agent that never said a word, or that goes on by itself from a question, was working.
+        if type(command) is Move and command.state not in TRANSITIONS[telling.fold.status.state]:
+            telling.push(Move(State.WORKING))
+        telling.push(command)
         self.is_settled = True
         if self._timer is not None:
             self._timer.cancel()
-        snapshot = None if self._fold.reply is not None else msgspec.json.encode(self._fold.task())
-        closes = (journal_log(self.task_id),) if self._journal.seq else ()
-        self._flush(snapshot=snapshot, ends=(self._work.id,), closes=closes)
-        if self._in_flight is not None or self._refusal is not None:
-            await self._drained()
+        telling.flush(ends=(telling.work.id,), is_last=True)
+        if telling.is_flying:
+            await telling.drained()
 
     def _answer_after(self, seq: int) -> Message:
         for data in self._store.read(self.task_id, seq):
@@ -413,18 +301,20 @@ class Turn:
                 return event.message_added
         raise AssertionError(f"task {self.task_id} runs on without the answer to its question at {seq}")
 
+    # What the executor asks.
+
     @property
     def claim(self) -> Claim:
         """The right under which this turn appends."""
-        return self._work.claim
+        return self._telling.work.claim
 
     @property
     def is_lost(self) -> bool:
-        return self._refusal is not None
+        return self._telling.refusal is not None
 
     def lose(self) -> None:
         """The task is over by somebody else's word: nothing more of this turn is taken."""
-        self._refusal = self._refusal or Fenced("the task is over")
+        self._telling.lose()
 
     @property
     def is_asking(self) -> bool:
@@ -434,7 +324,7 @@ class Turn:
     def resume(self, work: Work, fold: Fold, seq: int) -> None:
         """The answer came while the code was still in memory: go on with it under the new claim."""
         assert self._answer is not None, "only a turn that asks is resumed"
-        self._work, self._fold, self._seq = work, fold, seq
+        self._telling.under(work, fold, seq)
         self.holds_slot = True
         answer, self._answer = self._answer, None
         answer.set_result(fold.last_from_caller())
@@ -461,47 +351,9 @@ class Chunks:
 
 Driver = Callable[[Turn], Awaitable[None]]
 
-_task = msgspec.json.Decoder(Task).decode
-
-
-def load(store: Store, log: str, seq: int | None = None) -> Fold:
-    """The fold of a task's log up to a position."""
-    snapshot = store.snapshot(log, seq)
-    fold = Fold()
-    at = 0
-    if snapshot is not None:
-        at = snapshot[0]
-        fold = Fold(_task(snapshot[1]))
-        fold.is_told = True
-    while seq is None or at < seq:
-        events = store.read(log, at, 1000 if seq is None else min(1000, seq - at))
-        if not events:
-            break
-        for data in events:
-            fold.apply(decode(data))
-        at += len(events)
-    return fold
-
-
-def as_parts(words: Words) -> tuple[Part, ...]:
-    """What an agent says, as parts: text, bytes, JSON values, parts, or a message's own."""
-    match words:
-        case str():
-            return (Part(text=words),)
-        case bytes():
-            return (Part(raw=words, media_type="application/octet-stream"),)
-        case Part():
-            return (words,)
-        case Message():
-            return words.parts
-        case list() | tuple() if words and all(isinstance(part, Part) for part in words):
-            return tuple(words)
-        case _:
-            return (Part(data=words),)
-
 
 def _is_async(do: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(do) or inspect.iscoroutinefunction(getattr(do, "__call__", None))
+    return inspect.iscoroutinefunction(do) or inspect.iscoroutinefunction(type(do).__call__)
 
 
 def _nobody(turn: Turn) -> None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 
 from ..core.tasks import INTERRUPTED, TERMINAL, Move, decide
+from ..model.events import encode
 from ..model.peer import Clock, timestamp
 from ..model.task import Message, Part, Role, State
 from ..store.store import Append, Batch, Conflict, Head, NewWork, Refusal, Row, Store, Work
-from ..model.events import encode
 from .executor import STOP
 from .journal import journal_log
-from .turn import load
+from .telling import load
 
 __all__ = ["LEASE_SECONDS", "Upkeep"]
 
@@ -34,7 +35,12 @@ class Upkeep:
     """The node's own chores. Each is a claim or a sweep; two nodes doing them do no harm."""
 
     def __init__(
-        self, store: Store, clock: Clock, node: str, forget: Callable[[str], None], retention_seconds: float | None
+        self,
+        store: Store,
+        clock: Clock,
+        node: str,
+        forget: Callable[[str], None],
+        retention_seconds: float | None,
     ) -> None:
         self.node = node
         self.free: dict[str, int] = {}
@@ -79,8 +85,10 @@ class Upkeep:
 
     async def _sweep(self) -> None:
         if self._retention is not None:
-            while await self._store.sweep(self._clock.now() - self._retention, SWEEP_MAX) == SWEEP_MAX:
-                await asyncio.sleep(0)
+            before = self._clock.now() - self._retention
+            gone = SWEEP_MAX
+            while gone == SWEEP_MAX:
+                gone = await self._store.sweep(before, SWEEP_MAX)
 
     async def _deadlines(self) -> None:
         while True:
@@ -91,12 +99,12 @@ class Upkeep:
                 except Refusal as refusal:
                     log.warning("deadline of %s was refused: %s", work.log, refusal)
             due = self._store.next_due()
-            wait_seconds = LOOK_SECONDS if due is None else min(max(due - self._clock.now(), 0.005), LOOK_SECONDS)
+            wait_seconds = (
+                LOOK_SECONDS if due is None else min(max(due - self._clock.now(), 0.005), LOOK_SECONDS)
+            )
             self._hint.clear()
-            try:
+            with suppress(TimeoutError):
                 await asyncio.wait_for(self._hint.wait(), wait_seconds)
-            except TimeoutError:
-                pass
 
     async def expire(self, work: Work) -> None:
         """A deadline came: the question fails the task, the request to stop ends it."""

@@ -1,0 +1,83 @@
+"""Whom a command talks to: what a person calls an agent, as an address; and the node of this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import re
+from collections.abc import Coroutine
+from typing import Any
+
+from ...client.client import Client
+from .failures import Failure
+from .options import Way
+from .places import holder_of
+from .speech import command
+
+__all__ = ["address_of", "is_address", "reach", "run"]
+
+_PLACE = re.compile(r"\[[0-9a-fA-F:.]+\](:\d+)?(/.*)?|[\w.-]+(:\d+)(/.*)?|[\w-]+(\.[\w-]+)+(:\d+)?(/.*)?")
+
+
+def reach(way: Way) -> Client:
+    """A client for the agent."""
+    return Client(
+        address_of(way),
+        headers=way.headers,
+        trust=way.trust,
+        # The time that was given is for everything together and watched elsewhere.
+        timeout_seconds=None if way.timeout is not None else 300,
+    )
+
+
+def is_address(words: str) -> bool:
+    """Whether words say where an agent is, and not what to tell one."""
+    return words.startswith(("http://", "https://")) or _PLACE.fullmatch(words) is not None
+
+
+def address_of(way: Way) -> str:
+    """The URL of the agent: as it was given, by its host, or by its name on this machine's node."""
+    target = way.target
+    if target.startswith(("http://", "https://")):
+        return target
+    if target and is_address(target):
+        return f"{'http' if _is_near(target) else 'https'}://{target}"
+    if target and not re.fullmatch(r"[^/\s]+", target):
+        raise Failure("A2ACLI_ERR_USAGE", f"{target!r} is not the address of an agent", "It is like http://127.0.0.1:8420.")
+    node = _local(way.store)
+    return f"{node}/agents/{target}" if target else node
+
+
+def _is_near(target: str) -> bool:
+    host = target.partition("/")[0]
+    host = host[1:].partition("]")[0] if host[0] == "[" else host.partition(":")[0]
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _local(store: str | None) -> str:
+    """The address of the node that has the store open."""
+    from ..config import load
+
+    if store is None:
+        config = load()
+        store = config.store.url if "store.url" in config.sources else None
+    holder = holder_of(store)
+    if holder is not None and holder.address:
+        return holder.address
+    raise Failure(
+        "A2ACLI_ERR_UNREACHABLE",
+        f"no node has the store {store} open" if store else "no TARGET was given, and no node is up on this machine",
+        f"Name an agent's address, or start one: {command('up')}",
+    )
+
+
+def run(work: Coroutine[Any, Any, int], way: Way) -> int:
+    """Run a conversation; what is tried again and what was odd is told with --debug."""
+    if way.debug:
+        from ..logs import log_to
+
+        log_to(level="debug")
+    return asyncio.run(work)

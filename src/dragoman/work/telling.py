@@ -1,0 +1,213 @@
+"""How what a turn says gets into its task's log: together when it can, in order always, once.
+
+While a commit is in flight what is said waits and shares the next. A caller who spoke meanwhile is
+taken in and appended after; a claim that is no longer ours ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from ..core.tasks import Fold, Give, Move, Say, decide
+from ..model.events import decode, encode
+from ..model.peer import Clock, timestamp
+from ..model.task import State, Task
+from ..store.store import Append, Batch, Claim, Conflict, Fenced, Head, Label, NewWork, Refusal, Store, Work
+from .journal import Asked, Entry, Journal, journal_log
+
+__all__ = ["Lost", "Telling", "load"]
+
+# A running task's fold is stored after this many events, then whenever its log has doubled.
+SNAPSHOT_EVENTS = 256
+
+
+class Lost(Exception):
+    """This turn no longer owns its task: it was canceled, or another node took over."""
+
+
+class Telling:
+    """The writing end of one task's log, under a claim."""
+
+    __slots__ = (
+        "_claim",
+        "_clock",
+        "_in_flight",
+        "_is_due",
+        "_snapshot_at",
+        "_store",
+        "_waiting",
+        "fold",
+        "journal",
+        "label",
+        "pending",
+        "refusal",
+        "seq",
+        "work",
+    )
+
+    def __init__(self, store: Store, clock: Clock, work: Work, fold: Fold, seq: int, label: Label) -> None:
+        self._store = store
+        self._clock = clock
+        self.label = label
+        # Made when the first step or question needs it.
+        self.journal: Journal | None = None
+        self.under(work, fold, seq)
+        self.pending: list[bytes] = []
+        self.refusal: Refusal | None = None
+        self._in_flight: list[bytes] | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+        self._is_due = False
+        self._snapshot_at = 0
+
+    def under(self, work: Work, fold: Fold, seq: int) -> None:
+        """From here on, under this claim, after this position."""
+        self.work = work
+        self.fold = fold
+        self.seq = seq
+        self._claim = Claim(work.id, work.epoch)
+
+    def push(self, command: Move | Give | Say) -> None:
+        """Decide, let it happen here, and have it wait for the log."""
+        if self.refusal is not None:
+            raise Lost("this turn no longer owns its task") from self.refusal
+        fold = self.fold
+        for event in decide(fold, command, timestamp(self._clock.now())):
+            fold.apply(event)
+            self.pending.append(encode(event))
+
+    def soon(self) -> None:
+        """Append at the next pause: what is said without one goes into the log together."""
+        if not self._is_due:
+            self._is_due = True
+            asyncio.get_running_loop().call_soon(self._come_due)
+
+    def _come_due(self) -> None:
+        self._is_due = False
+        self.flush()
+
+    def flush(
+        self,
+        entry: Entry | None = None,
+        *,
+        work: Sequence[NewWork] = (),
+        ends: Sequence[int] = (),
+        is_last: bool = False,
+    ) -> None:
+        """Append what waits, with a journal entry and the work it causes; `is_last` settles for good."""
+        if self._in_flight is not None or self.refusal is not None or not (self.pending or entry or ends):
+            return
+        events, self.pending = self.pending, []
+        self._in_flight = events
+        appends = [self._append(events, is_last)] if events else []
+        if entry is not None:
+            appends.append(self._journalled(entry))
+        closes = (journal_log(self.fold.id),) if is_last and self.journal is not None else ()
+        batch = Batch(appends, work, (), self._claim, ends, (), closes)
+        self._store.submit(batch, lambda refusal: self._done(refusal, batch, entry))
+
+    def _append(self, events: list[bytes], is_last: bool) -> Append:
+        fold, now = self.fold, self._clock.now()
+        seq = self.seq + len(events)
+        snapshot = None
+        if fold.reply is not None:
+            head = Head(State.COMPLETED, now, True)
+        else:
+            head = Head(fold.status.state, now, not fold.is_told)
+            if is_last or seq - self._snapshot_at >= max(SNAPSHOT_EVENTS, self._snapshot_at):
+                snapshot = _encode(fold.task())
+                self._snapshot_at = seq
+        name = f"{self.work.id}.{self.work.epoch}.{self.seq}"
+        return Append(fold.id, self.seq, name, events, head, None, snapshot)
+
+    def _journalled(self, entry: Entry) -> Append:
+        assert self.journal is not None, "entries are written to a journal"
+        after, label = self.journal.seq, None
+        if after == 0:
+            label = Label("turn", self.label.owner, self.label.tenant, self.label.agent)
+        name = f"{self.work.id}.{self.work.epoch}.{after}"
+        return Append(journal_log(self.fold.id), after, name, (self.journal.spell(entry),), None, label)
+
+    def _done(self, refusal: Refusal | None, batch: Batch, entry: Entry | None) -> None:
+        events = self._in_flight
+        assert events is not None, "a commit that nobody asked for came back"
+        self._in_flight = None
+        if refusal is None:
+            self.seq += len(events)
+            if entry is not None and self.journal is not None:
+                self.journal.seq += 1
+        elif isinstance(refusal, Conflict) and refusal.log == self.fold.id:
+            self._catch_up(batch, events, entry)
+            return
+        else:
+            self.refusal = refusal
+        if self.pending:
+            self.flush()
+        if self._waiting and not (self.pending and self.refusal is None):
+            waiting, self._waiting = self._waiting, []
+            for waiter in waiting:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    def _catch_up(self, batch: Batch, events: list[bytes], entry: Entry | None) -> None:
+        """A caller spoke meanwhile: take in what they said, then append after it."""
+        news = self._store.read(self.fold.id, self.seq)
+        self.seq += len(news)
+        fold = load(self._store, self.fold.id, self.seq)
+        for data in events:
+            fold.apply(decode(data))
+        self.fold = fold
+        self._in_flight = events
+        appends = [self._append(events, batch.appends[0].snapshot is not None)]
+        if isinstance(entry, Asked):
+            entry = msgspec.structs.replace(entry, seq=entry.seq + len(news))
+        if entry is not None:
+            appends.append(self._journalled(entry))
+        for data in self.pending:
+            fold.apply(decode(data))
+        retry = msgspec.structs.replace(batch, appends=appends)
+        self._store.submit(retry, lambda refusal: self._done(refusal, retry, entry))
+
+    async def drained(self) -> None:
+        """Until everything said is in the log."""
+        while self._in_flight is not None or (self.pending and self.refusal is None):
+            if self._in_flight is None:
+                self.flush()
+                continue
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(waiter)
+            await waiter
+        if self.refusal is not None:
+            raise Lost("this turn no longer owns its task") from self.refusal
+
+    @property
+    def is_flying(self) -> bool:
+        """Whether a commit is under way or was refused: then it must be waited for."""
+        return self._in_flight is not None or self.refusal is not None
+
+    def lose(self) -> None:
+        """The task is over by somebody else's word: nothing more is taken."""
+        self.refusal = self.refusal or Fenced("the task is over")
+
+
+def load(store: Store, log: str, seq: int | None = None) -> Fold:
+    """The fold of a task's log, up to a position if one is given."""
+    snapshot = store.snapshot(log, seq)
+    fold, at = Fold(), 0
+    if snapshot is not None:
+        at, fold = snapshot[0], Fold(_task(snapshot[1]))
+        fold.is_told = True
+    while seq is None or at < seq:
+        events = store.read(log, at, 1000 if seq is None else min(1000, seq - at))
+        if not events:
+            break
+        for data in events:
+            fold.apply(decode(data))
+        at += len(events)
+    return fold
+
+
+_encode = msgspec.json.Encoder().encode
+_task = msgspec.json.Decoder(Task).decode
