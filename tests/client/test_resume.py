@@ -122,6 +122,29 @@ async def test_wherever_a_stream_is_cut_the_final_fold_is_the_truth(
     assert all(told) == durable
 
 
+@pytest.mark.parametrize("ids", [False, True])
+async def test_a_peer_that_resumes_without_the_task_is_asked_for_the_truth(ids: bool) -> None:
+    """Shows: S4-040, F05"""
+
+    async def script(exchange: Exchange) -> None:
+        if exchange.method == "GetTask":
+            await exchange.result(task_bytes(TRUTH if exchange.number > 3 or ids else folded(LOG[:3])))
+            return
+        await exchange.stream()
+        if exchange.method == "SendStreamingMessage":
+            for seq, event in enumerate(LOG[:3], 1):
+                await exchange.frame(event, seq if ids else None)
+            raise Stop
+        # Events 4 and 5 are lost on the way.
+        for seq, event in enumerate(LOG[5:], 6):
+            await exchange.frame(event, seq if ids else None)
+        await exchange.end()
+
+    async with serving(script) as peer, Client(peer.url) as agent:
+        assert folded([one.event async for one in agent.stream("go")]) == TRUTH
+        assert "without the task" in str(agent.faults[0])
+
+
 async def test_a_stream_closed_while_the_task_works_counts_as_cut() -> None:
     """Shows: S4-040"""
 
@@ -263,6 +286,15 @@ async def test_a_timed_out_stream_names_what_was_last_seen() -> None:
         )
 
 
+async def test_a_card_that_does_not_come_is_not_waited_for_for_ever() -> None:
+    async def script(exchange: Exchange) -> None:
+        await asyncio.Event().wait()
+
+    async with serving(script, card=None) as peer, Client(peer.url, timeout_seconds=0.05) as agent:
+        with pytest.raises(TimedOut, match="gave no card"):
+            await agent.send("go")
+
+
 async def test_an_unreachable_agent_is_said_at_once() -> None:
     async with serving(Teller(None, True, True)) as peer:
         url = peer.url
@@ -313,12 +345,11 @@ async def test_an_item_that_is_no_answer_to_us_is_the_peers_fault(broken, seen: 
         await exchange.frame(opened())
         await exchange.frame(broken(exchange.number))
 
-    events = []
     async with serving(script) as peer, Client(peer.url, body_bytes_max=200_000) as agent:
+        told = agent.stream("go")
+        assert (await anext(told)).event == opened()
         with pytest.raises(Fault, match=seen):
-            async for one in agent.stream("go"):
-                events.append(one.event)  # noqa: PERF401 (what came before the fault counts)
-        assert events == [opened()]
+            await anext(told)
         assert len(agent.faults) == 1
 
 

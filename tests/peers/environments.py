@@ -9,8 +9,10 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -100,3 +102,13 @@ PEERS = {peer.name: peer for peer in (_python("a2a-sdk", "a2a_sdk"), _node("@a2a
 def environ() -> dict[str, str]:
     """What other parties' programs may know of ours: nothing."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+
+
+def shows(operation: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Names the operation that a test stands for in the table."""
+
+    def name(test: Callable[..., Any]) -> Callable[..., Any]:
+        test.operation = operation  # type: ignore[attr-defined]
+        return test
+
+    return name

@@ -124,7 +124,23 @@ def test_a_member_in_snake_case_is_noticed(body: bytes, lenient: bool) -> None:
     assert guard.check(body).lenient is lenient
 
 
-STRUCTURE = [b"[", b"]", b"{", b"}", b'"', b"\\", b'\\"', b",", b":", b'"a":', b"1", b" ", b"\\u0000", b"\xff", b'{"a":']
+STRUCTURE = [
+    b"[",
+    b"]",
+    b"{",
+    b"}",
+    b'"',
+    b"\\",
+    b'\\"',
+    b",",
+    b":",
+    b'"a":',
+    b"1",
+    b" ",
+    b"\\u0000",
+    b"\xff",
+    b'{"a":',
+]
 
 
 def test_ten_thousand_tries_of_deep_bodies_end_in_an_answer() -> None:
@@ -184,7 +200,9 @@ def depth_of(tree: Any) -> int:
 @given(pairs=st.lists(st.tuples(TEXTS, st.integers() | TEXTS), max_size=6), escapes=st.booleans())
 def test_an_object_passes_exactly_when_its_keys_differ(pairs: list[tuple[str, Any]], escapes: bool) -> None:
     """Shows: F27"""
-    body = ("{" + ",".join(f"{spell(key, escapes)}: {json.dumps(value)}" for key, value in pairs) + "}").encode()
+    body = (
+        "{" + ",".join(f"{spell(key, escapes)}: {json.dumps(value)}" for key, value in pairs) + "}"
+    ).encode()
     if len({key for key, _ in pairs}) == len(pairs):
         guard.check(body)
     else:

@@ -22,9 +22,15 @@ from dragoman.wire import proto_json_1_0 as codec
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "codec" / "v1_0"
 FILES = [json.loads(path.read_text()) for path in sorted(VECTORS.glob("*.json"))]
-CASES = [pytest.param(file["kind"], case, id=f"{file['kind']}: {case['name']}") for file in FILES for case in file["cases"]]
+CASES = [
+    pytest.param(file["kind"], case, id=f"{file['kind']}: {case['name']}")
+    for file in FILES
+    for case in file["cases"]
+]
 REJECTS = [
-    pytest.param(file["kind"], case, id=f"{file['kind']}: {case['name']}") for file in FILES for case in file["rejects"]
+    pytest.param(file["kind"], case, id=f"{file['kind']}: {case['name']}")
+    for file in FILES
+    for case in file["rejects"]
 ]
 OF_PEERS: dict[str, tuple[type, Callable[[bytes], Any]]] = {
     "task": (Task, codec.decode_task),
@@ -51,7 +57,9 @@ def decode(kind: str, body: bytes, *, lenient: bool | None = None) -> Any:
     """Guard and codec, as a binding calls them."""
     facts = guard.check(body)
     if kind in OPERATIONS:
-        return codec.decode_request(OPERATIONS[kind], body, lenient=facts.lenient if lenient is None else lenient)
+        return codec.decode_request(
+            OPERATIONS[kind], body, lenient=facts.lenient if lenient is None else lenient
+        )
     if kind == "stream_item":
         return codec.decode_stream_item(body)
     return OF_PEERS[kind][1](body)
@@ -89,7 +97,9 @@ def test_parameters_are_read_where_they_stand_in_an_envelope() -> None:
 
     raw = msgspec.json.decode(b'{"params": {"id": "t", "historyLength": "2"}}', type=Envelope).params
     assert codec.decode_request(OPERATIONS["get"], raw).history_length == 2  # type: ignore[union-attr]
-    task = msgspec.json.decode(b'{"params": {"id": "t", "status": {}, "context_id": "c"}}', type=Envelope).params
+    task = msgspec.json.decode(
+        b'{"params": {"id": "t", "status": {}, "context_id": "c"}}', type=Envelope
+    ).params
     assert codec.decode_task(task).context_id == "c"
 
 
@@ -140,9 +150,40 @@ def test_a_long_number_inside_a_text_is_no_number() -> None:
 # Anything at all.
 
 KEYS = sorted(
-    {"id", "message", "parts", "role", "text", "raw", "url", "data", "metadata", "status", "state", "task", "history"}
-    | {"messageId", "message_id", "contextId", "configuration", "historyLength", "history_length", "pageSize", "x"}
-    | {"statusUpdate", "artifactUpdate", "artifact", "artifacts", "statusTimestampAfter", "taskId", "timestamp"}
+    {
+        "id",
+        "message",
+        "parts",
+        "role",
+        "text",
+        "raw",
+        "url",
+        "data",
+        "metadata",
+        "status",
+        "state",
+        "task",
+        "history",
+    }
+    | {
+        "messageId",
+        "message_id",
+        "contextId",
+        "configuration",
+        "historyLength",
+        "history_length",
+        "pageSize",
+        "x",
+    }
+    | {
+        "statusUpdate",
+        "artifactUpdate",
+        "artifact",
+        "artifacts",
+        "statusTimestampAfter",
+        "taskId",
+        "timestamp",
+    }
 )
 SCALARS = (
     st.none()
@@ -150,17 +191,22 @@ SCALARS = (
     | st.integers()
     | st.floats()
     | st.text(max_size=8)
-    | st.sampled_from(["ROLE_USER", "TASK_STATE_WORKING", "YQ==", "YQ", "2026-01-31T12:00:00Z", "\ud800", "\0", "5"])
+    | st.sampled_from(
+        ["ROLE_USER", "TASK_STATE_WORKING", "YQ==", "YQ", "2026-01-31T12:00:00Z", "\ud800", "\0", "5"]
+    )
 )
 TREES = st.recursive(
-    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=5)
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=5),
 )
 BODIES = TREES.map(lambda tree: json.dumps(tree).encode()) | st.binary(max_size=60)
 CUT_BODIES = st.builds(
     lambda body, place, put: body[: place % (len(body) + 1)] + put + body[place % (len(body) + 1) :],
     BODIES,
     st.integers(0, 10_000),
-    st.sampled_from([b"", b'"', b"\\", b"\xff", b"\0", b"{", b"]", b",", b"\\ud800", b"1e999", b"\xef\xbb\xbf"]),
+    st.sampled_from(
+        [b"", b'"', b"\\", b"\xff", b"\0", b"{", b"]", b",", b"\\ud800", b"1e999", b"\xef\xbb\xbf"]
+    ),
 )
 DOCUMENTED = {
     "request": {"ParseError", "InvalidParams", "TooLarge"},
@@ -168,7 +214,11 @@ DOCUMENTED = {
 }
 
 
-@given(body=BODIES | CUT_BODIES, kind=st.sampled_from([*OPERATIONS, *OF_PEERS, "stream_item"]), guarded=st.booleans())
+@given(
+    body=BODIES | CUT_BODIES,
+    kind=st.sampled_from([*OPERATIONS, *OF_PEERS, "stream_item"]),
+    guarded=st.booleans(),
+)
 def test_anything_is_read_or_refused_by_a_documented_error(body: bytes, kind: str, guarded: bool) -> None:
     """Shows: F26, F27"""
     try:
@@ -220,7 +270,12 @@ def test_an_error_names_its_reason_and_the_member_that_is_wrong() -> None:
 def test_an_error_survives_the_wire() -> None:
     said = error("InvalidParams", "Expected a string.", at="message.messageId", hint="x")
     heard = codec.read_error({"code": said.row.code, "message": said.message, "data": codec.error_data(said)})
-    assert (heard.row, heard.message, heard.at, heard.metadata) == (said.row, said.message, said.at, said.metadata)
+    assert (heard.row, heard.message, heard.at, heard.metadata) == (
+        said.row,
+        said.message,
+        said.at,
+        said.metadata,
+    )
 
 
 REASON = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "TASK_NOT_CANCELABLE"}

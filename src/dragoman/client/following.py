@@ -21,6 +21,8 @@ __all__ = ["Binding", "Connection", "Following", "not_safe", "pause"]
 SILENCE_SECONDS_MAX = 60.0
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 0.1, 5.0
 POLL_SECONDS_MIN, POLL_SECONDS_MAX = 0.5, 5.0
+# A longer id is not kept: it would not fit into a header.
+ID_CHARS_MAX = 256
 
 
 class Connection(Protocol):
@@ -75,7 +77,7 @@ class Following:
         self._polls = 0
         self.can_subscribe = True
         self._must_look = False
-        self._resumed = False
+        self._resumed = self._expects_task = False
         self._snapshot: tuple[Status, int] | None = None
         self._retry_ms = 0
         self._broken: Exception | None = None
@@ -140,6 +142,7 @@ class Following:
         follows = self._judge.state is not None
         request = Subscribe(self._judge.task_id) if follows else self._request
         self._resumed = follows
+        self._expects_task = follows and not self._has_cursor
         self._broken = None
         try:
             async with asyncio.timeout_at(self._deadline()):
@@ -190,13 +193,20 @@ class Following:
                 if not (isinstance(event, TaskCreated) and seq == self._seq):
                     self._faults.append(Fault(f"the peer sent event {seq} after event {self._seq}", seq=seq))
                 continue
+            if self._expects_task and not isinstance(event, TaskCreated):
+                # What happened while we were away may be missing.
+                judge.is_doubtful = True
+                self._faults.append(
+                    Fault("the peer resumed without the task as it is", task_id=judge.task_id)
+                )
+            self._expects_task = False
             happened = judge.hear(event)
             if judge.faults:
                 self._faults.extend(judge.faults)
                 judge.faults.clear()
             if not happened:
                 continue
-            if place:
+            if place and len(place) <= ID_CHARS_MAX:
                 self._last_id, self._seq = place, seq
             self._note(happened[-1])
             # What was only implied has no place in the peer's log.

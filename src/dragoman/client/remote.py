@@ -30,6 +30,7 @@ BINDINGS: dict[tuple[str, str], Callable[[Http, Interface, URL], Binding]] = {("
 
 STATES_MAX = 4096
 FAULTS_MAX = 256
+CARD_SECONDS_MAX = 30.0
 
 
 class _States(dict[str, State]):
@@ -74,11 +75,7 @@ class Remote:
     async def card(self) -> Card:
         """The card, asked for again when its time is over."""
         async with self._finding:
-            try:
-                return self._take(await self._finder.card(revalidate=True))
-            except Fault as fault:
-                self.faults.append(fault)
-                raise
+            return self._take(await self._read_card(revalidate=True))
 
     async def call(self, caller: Caller, request: Request, timeout_seconds: float | None = None) -> Answer:
         """Ask once; again when the answer was lost and asking cannot make the agent work twice."""
@@ -160,13 +157,27 @@ class Remote:
     async def _found(self) -> Binding:
         async with self._finding:
             if self._binding is None:
-                try:
-                    self._take(await self._finder.card())
-                except Fault as fault:
-                    self.faults.append(fault)
-                    raise
+                self._take(await self._read_card())
         assert self._binding is not None
         return self._binding
+
+    async def _read_card(self, revalidate: bool = False) -> Card:
+        seconds = (
+            CARD_SECONDS_MAX if self.timeout_seconds is None else min(CARD_SECONDS_MAX, self.timeout_seconds)
+        )
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._finder.card(revalidate)
+        except TimeoutError:
+            raise TimedOut(
+                f"{self._finder.target} gave no card in {seconds:g} s.",
+                "Is that an agent's address?",
+                elapsed_seconds=seconds,
+                is_stream_open=False,
+            ) from None
+        except Fault as fault:
+            self.faults.append(fault)
+            raise
 
     def _take(self, card: Card) -> Card:
         """A card that is new decides anew whom we call and what may be relied on."""

@@ -87,13 +87,16 @@ ACTIVE = frozenset(State) - TERMINAL - {S.UNKNOWN}
 
 
 def _closure() -> dict[State, frozenset[State]]:
-    """From each state, all states that any number of events may lead to."""
+    """From each state, all states that any number of events may lead to.
+
+    Walks do not lead through `unknown`: it says what we lost sight of, and would make all reachable from all.
+    """
     reach = {state: set(exits) for state, exits in TRANSITIONS.items()}
     grew = True
     while grew:
         grew = False
         for exits in reach.values():
-            more = set().union(*(reach[state] for state in exits)) - exits
+            more = set().union(*(reach[state] for state in exits - {State.UNKNOWN})) - exits
             exits |= more
             grew = grew or bool(more)
     return {state: frozenset(exits) for state, exits in reach.items()}

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-from collections.abc import Iterable, Sequence
+from array import array
+from collections import OrderedDict, deque
+from collections.abc import Sequence
 from itertools import islice
 
-from ..core.tasks import TERMINAL
 from ..model.errors import error
+from .memory_log import Log, pack
 from .store import (
     Append,
     Batch,
@@ -22,7 +24,6 @@ from .store import (
     Fed,
     Fenced,
     Found,
-    Head,
     Label,
     NewWork,
     Present,
@@ -41,24 +42,6 @@ TOMBSTONES_MAX = 10_000
 FEED_MAX = 100_000
 # How many folds of finished tasks are kept at hand; older ones are folded again when read.
 FRESH_FOLDS = 64
-
-
-class _Log:
-    __slots__ = ("append_id", "events", "head", "label", "order", "seq", "snapshot", "waiters")
-
-    def __init__(self, label: Label, head: Head) -> None:
-        self.label = label
-        self.head = head
-        self.seq = 0
-        self.append_id = ""
-        self.events: list[bytes] | bytes = []
-        self.snapshot: tuple[int, bytes] | None = None
-        self.waiters: list[asyncio.Future[None]] | None = None
-        self.order = 0
-
-    @property
-    def is_over(self) -> bool:
-        return self.head.state in TERMINAL
 
 
 class _Item:
@@ -84,23 +67,25 @@ class MemoryStore:
 
     def __init__(self, *, tasks_max: int = TASKS_MAX) -> None:
         self.tasks_max = tasks_max
-        self._logs: dict[str, _Log] = {}
         # Task logs in the order of their last status change: lists read it backwards, eviction forwards.
-        self._tasks: dict[str, _Log] = {}
+        # (A plain dict that loses its first entries is slow to find its first.)
+        self._tasks: OrderedDict[str, Log] = OrderedDict()
+        self._journals: dict[str, Log] = {}
+        self._who: dict[tuple[str, str, str, str], Label] = {}
         self._over = 0
         self._changes = 0
-        self._records: dict[tuple[str, str], Record] = {}
-        self._record_of: dict[str, tuple[str, str]] = {}
+        self._records: dict[str, bytes] = {}
         self._work: dict[int, _Item] = {}
         self._named: dict[str, int] = {}
         self._due: list[tuple[float, int]] = []
         self._last_work = 0
         self._nodes: dict[str, float] = {}
         self._claimants: list[Claimant] = []
-        self._feed: list[tuple[str, int]] = []
+        self._feed: list[str] = []
+        self._feed_seqs = array("L")
         self._feed_start = 0
-        self._tombs: dict[str, None] = {}
-        self._fresh: list[str] = []
+        self._tombs: OrderedDict[str, None] = OrderedDict()
+        self._fresh: deque[str] = deque()
 
     # Writing.
 
@@ -113,10 +98,9 @@ class MemoryStore:
             raise refusal
 
     def _apply(self, batch: Batch) -> Refusal | None:
-        logs = self._logs
         begun = 0
         for append in batch.appends:
-            log = logs.get(append.log)
+            log = self._log(append.log)
             if log is None:
                 if append.after or append.label is None or append.log in self._tombs:
                     return Conflict(append.log, 0)
@@ -150,74 +134,84 @@ class MemoryStore:
                 return Fenced(f"work {claim.work} is no longer held at epoch {claim.epoch}")
         for record in batch.records:
             if record.is_new:
-                there = self._records.get((record.kind, record.key))
-                if there is not None:
-                    return Present(there)
+                body = self._records.get(_key(record.kind, record.key))
+                if body is not None:
+                    return Present(Record(record.kind, record.key, body))
         if begun and len(self._tasks) + begun > self.tasks_max and not self._make_room(begun):
             return StoreFull(f"{self.tasks_max} tasks are active")
         return None
 
+    def _log(self, name: str) -> Log | None:
+        return self._tasks.get(name) or self._journals.get(name)
+
     def _append(self, append: Append) -> None:
-        name = append.log
-        log = self._logs.get(name)
+        name, head = append.log, append.head
+        log = self._log(name)
         if log is None:
-            assert append.label is not None
-            log = self._logs[name] = _Log(append.label, append.head or Head())
-            if append.label.kind == "task":
-                self._tasks[name] = log
-                self._changes += 1
-                log.order = self._changes
-        elif append.head is not None and append.head is not log.head:
-            self._move(name, log, append.head)
-        events = log.events
-        if isinstance(events, bytes):
-            events = log.events = _split(events)
+            assert append.label is not None, "what begins a log says what it is about"
+            log = self._begin(name, append.label)
+        elif head is not None and name in self._tasks:
+            self._tasks.move_to_end(name)
+        events = log.growing(name)
         events.extend(append.events)
         log.seq += len(append.events)
         log.append_id = append.id
         if append.snapshot is not None:
             log.snapshot = (log.seq, append.snapshot)
-        if log.label.kind == "task":
-            if log.head.state in TERMINAL:
-                self._settle(name, log, events)
-            if append.events:
-                self._note(name, log.seq)
-        waiters = log.waiters
-        if waiters is not None:
-            log.waiters = None
-            for waiter in waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
+        if head is not None:
+            was_over = log.is_over
+            log.state, log.at, log.hidden = head.state, head.at, head.hidden
+            if log.who.kind == "task":
+                self._changed(name, log, was_over)
+        if log.who.kind == "task" and append.events:
+            self._note(name, log.seq)
+        if log.waiters is not None:
+            log.wake()
 
-    def _move(self, name: str, log: _Log, head: Head) -> None:
-        was_over = log.is_over
-        log.head = head
-        if name in self._tasks:
-            del self._tasks[name]
+    def _begin(self, name: str, label: Label) -> Log:
+        key = (label.kind, label.owner, label.tenant, label.agent)
+        who = self._who.get(key)
+        if who is None:
+            who = self._who[key] = Label(*key)
+        log = Log(who, label.context)
+        if label.kind == "task":
             self._tasks[name] = log
-            self._changes += 1
-            log.order = self._changes
-            self._over += log.is_over - was_over
+        else:
+            self._journals[name] = log
+        return log
 
-    def _settle(self, name: str, log: _Log, events: list[bytes]) -> None:
-        log.events = b"\n".join(events)
+    def _changed(self, name: str, log: Log, was_over: bool) -> None:
+        self._changes += 1
+        log.order = self._changes
+        is_over = log.is_over
+        if is_over == was_over:
+            return
+        self._over += is_over - was_over
+        if not is_over:
+            return
+        assert isinstance(log.events, list), "a log is packed when it is over, once"
+        log.events = pack(log.events, name, log.context)
         if log.snapshot is not None:
             self._fresh.append(name)
             if len(self._fresh) > FRESH_FOLDS:
-                old = self._logs.get(self._fresh.pop(0))
-                if old is not None and old.is_over:
-                    old.snapshot = None
+                stale = self._tasks.get(self._fresh.popleft())
+                if stale is not None and stale.is_over:
+                    stale.snapshot = None
 
     def _note(self, name: str, seq: int) -> None:
-        self._feed.append((name, seq))
+        self._feed.append(name)
+        self._feed_seqs.append(seq)
         if len(self._feed) > FEED_MAX:
-            del self._feed[: FEED_MAX // 2]
-            self._feed_start += FEED_MAX // 2
+            half = FEED_MAX // 2
+            del self._feed[:half], self._feed_seqs[:half]
+            self._feed_start += half
 
     def _keep(self, record: Record) -> None:
-        self._records[record.kind, record.key] = record
-        if record.log:
-            self._record_of[record.log] = (record.kind, record.key)
+        key = _key(record.kind, record.key)
+        self._records[key] = record.body
+        log = self._log(record.log)
+        if log is not None:
+            log.key = key
 
     def _end(self, batch: Batch) -> None:
         for work in batch.ends:
@@ -272,23 +266,20 @@ class MemoryStore:
         self._delete(name)
         self._tombs[name] = None
         if len(self._tombs) > TOMBSTONES_MAX:
-            del self._tombs[next(iter(self._tombs))]
+            self._tombs.popitem(last=False)
 
     def _delete(self, name: str) -> None:
-        log = self._logs.pop(name, None)
-        if log is None:
-            return
-        if self._tasks.pop(name, None) is not None:
+        log = self._tasks.pop(name, None)
+        if log is not None:
             self._over -= log.is_over
-        kept = self._record_of.pop(name, None)
-        if kept is not None:
-            self._records.pop(kept, None)
-        for waiter in log.waiters or ():
-            if not waiter.done():
-                waiter.set_result(None)
+        else:
+            log = self._journals.pop(name, None)
+        if log is not None:
+            self._records.pop(log.key, None)
+            log.wake()
 
     async def sweep(self, before: float, limit: int) -> int:
-        old = [name for name, log in self._tasks.items() if log.is_over and log.head.at < before][:limit]
+        old = [name for name, log in self._tasks.items() if log.is_over and log.at < before][:limit]
         for name in old:
             self._bury(name)
         return len(old)
@@ -296,28 +287,26 @@ class MemoryStore:
     # Reading.
 
     def row(self, log: str) -> Row | None:
-        found = self._logs.get(log)
-        return None if found is None else Row(log, found.label, found.head, found.seq)
+        found = self._log(log)
+        return None if found is None else found.row(log)
 
     def read(self, log: str, after: int, limit: int = 1000) -> Sequence[bytes]:
-        found = self._logs.get(log)
+        found = self._log(log)
         if found is None or found.seq <= after:
             return ()
-        events = found.events
-        return (_split(events) if isinstance(events, bytes) else events)[after : after + limit]
+        return found.slice(log, after, after + limit)
 
     def snapshot(self, log: str, at: int | None = None) -> tuple[int, bytes] | None:
-        found = self._logs.get(log)
+        found = self._log(log)
         if found is None or found.snapshot is None:
             return None
         return found.snapshot if at is None or found.snapshot[0] <= at else None
 
     def record(self, kind: str, key: str) -> bytes | None:
-        found = self._records.get((kind, key))
-        return None if found is None else found.body
+        return self._records.get(_key(kind, key))
 
     async def wait(self, log: str, after: int) -> None:
-        found = self._logs.get(log)
+        found = self._log(log)
         if found is None or found.seq > after:
             return
         waiter = asyncio.get_running_loop().create_future()
@@ -340,18 +329,17 @@ class MemoryStore:
             if start is not None and log.order >= start:
                 continue
             if len(rows) < query.size:
-                rows.append(Row(name, log.label, log.head, log.seq))
+                rows.append(log.row(name))
             else:
                 more = True
-        token = str(self._logs[rows[-1].log].order) if more else ""
+        token = str(self._tasks[rows[-1].log].order) if more else ""
         return Found(rows, token, total)
 
     def feed(self, after: int, limit: int = 1000) -> Sequence[Fed]:
         start = max(after - self._feed_start, 0)
-        first = self._feed_start + start
-        return [
-            Fed(first + i + 1, log, seq) for i, (log, seq) in enumerate(self._feed[start : start + limit])
-        ]
+        first = self._feed_start + start + 1
+        noted = zip(self._feed[start : start + limit], self._feed_seqs[start : start + limit], strict=True)
+        return [Fed(first + i, log, seq) for i, (log, seq) in enumerate(noted)]
 
     # Work.
 
@@ -407,30 +395,24 @@ class MemoryStore:
         return self._due[0][0] if self._due else None
 
     async def close(self) -> None:
-        self._wake(self._logs.values())
-
-    def _wake(self, logs: Iterable[_Log]) -> None:
-        for log in logs:
-            for waiter in log.waiters or ():
-                if not waiter.done():
-                    waiter.set_result(None)
+        for log in (*self._tasks.values(), *self._journals.values()):
+            log.wake()
 
 
-def _split(events: bytes) -> list[bytes]:
-    # No event holds a raw newline: JSON escapes it.
-    return events.split(b"\n")
+def _key(kind: str, key: str) -> str:
+    return f"{kind}\n{key}"
 
 
-def _matches(log: _Log, query: Query) -> bool:
-    label, head = log.label, log.head
+def _matches(log: Log, query: Query) -> bool:
+    who = log.who
     return (
-        (query.owner is None or label.owner == query.owner)
-        and (query.tenant is None or label.tenant == query.tenant)
-        and (query.agent is None or label.agent == query.agent)
-        and not head.hidden
-        and (not query.context or label.context == query.context)
-        and (query.state is None or head.state is query.state)
-        and (query.since is None or head.at >= query.since)
+        (query.owner is None or who.owner == query.owner)
+        and (query.tenant is None or who.tenant == query.tenant)
+        and (query.agent is None or who.agent == query.agent)
+        and not log.hidden
+        and (not query.context or log.context == query.context)
+        and (query.state is None or log.state is query.state)
+        and (query.since is None or log.at >= query.since)
     )
 
 

@@ -283,7 +283,7 @@ def _struct(kind: type[Struct], peer: bool) -> Read:
                 made[field_name] = read_item
         for field_name in needed:
             if made.get(field_name, "") in ("", ()):
-                lacks = "at least one item" if made.get(field_name) == () else "and may not be empty"
+                lacks = "with at least one item" if made.get(field_name) == () else "and may not be empty"
                 raise Misfit(f"{wire_name[field_name]} is required {lacks}.", inside + wire_name[field_name])
         if one_of:
             given = [name for name in one_of if name in made]

@@ -55,7 +55,8 @@ class Turn:
         # What was said before the last remembered point belongs to it and is not said again.
         self._said_before = 0 if journal is None else journal.said
         self._asks = 0
-        self._message = fold.last_from_caller()
+        # What opened the task; what was said since are answers, given again where they were asked for.
+        self._message = fold.history[0]
         self._answer: asyncio.Future[Message] | None = None
         self._timer: asyncio.TimerHandle | None = None
         # In a run made anew: the artifacts it has replaced, and what it said to each before.

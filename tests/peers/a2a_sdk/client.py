@@ -31,6 +31,7 @@ CASES: dict[str, Callable[[], Awaitable[Any]]] = {}
 calling: Client
 streaming: Client
 wordy: Client
+wordy_stream: Client
 base = ""
 
 
@@ -264,11 +265,16 @@ async def parts() -> Any:
         {"data": "bare"},
         {"data": 0},
         {"data": False},
-        {"data": None},
         {"text": "noted", "metadata": {"k": {"n": 1}}},
     ]
     answer = (await send(said("mirror", more))).task
     return {"parts": [MessageToDict(part) for part in answer.artifacts[0].parts] == more, "state": state(answer)}
+
+
+@case
+async def null_part() -> Any:
+    answer = await task("mirror", more=[{"data": None}])
+    return {"parts": [part.WhichOneof("content") for part in answer.artifacts[0].parts]}
 
 
 @case

@@ -6,14 +6,12 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 
-from msgspec.structs import replace
-
 from ...client.client import Client
 from ...client.errors import TimedOut
 from ...core.tasks import INTERRUPTED
 from ...model.events import Logged, Replied, StatusChanged, TaskCreated
 from ...model.operations.a2a import List
-from ...model.peer import ANYONE, SystemClock
+from ...model.peer import SystemClock
 from ...model.task import Message, Metadata, Part, Role, State, Task
 from .failures import Failure
 from .options import Shown, Way
@@ -105,14 +103,15 @@ async def send(
     async with _bounded(seen) as client:
         if not waits:
             value = await client.send(message, wait=False, history_length=history, key=key, metadata=metadata)
-            return _told(seen, how, value)
+            return _told(seen, how, value, wraps=True)
         events = client.stream(message, key=key, metadata=metadata, history_length=history)
         await _follow(seen, how, events, is_reply=bool(task_id))
         if how.streams:
             return _restated(seen, how)
         if seen.reply is not None:
-            return _told(seen, how, seen.reply)
-        return _told(seen, how, await client.get(seen.task_id, history_length=history))
+            return _told(seen, how, seen.reply, wraps=True)
+        task = await client.get(seen.task_id, history_length=history)
+        return _told(seen, how, task, wraps=True)
 
 
 async def subscribe(seen: Seen, how: Shown, after: int | None) -> int:
@@ -121,10 +120,7 @@ async def subscribe(seen: Seen, how: Shown, after: int | None) -> int:
         task = await client.get(seen.task_id) if after is None else None
         if task is not None and is_at_rest(task.state):
             # Nothing will come: the task itself is the whole story.
-            if not how.as_json or not how.streams:
-                return _told(seen, how, task)
-            say_json({"task": task})
-            return exit_of(task.state, how)
+            return _told(seen, how, task, wraps=how.streams)
         await _follow(seen, how, client.subscribe(seen.task_id, after=after))
         if how.streams:
             return _restated(seen, how)
@@ -203,13 +199,15 @@ async def _follow(
         text.close()
 
 
-def _told(seen: Seen, how: Shown, value: Task | Message, with_history: bool = False) -> int:
+def _told(
+    seen: Seen, how: Shown, value: Task | Message, *, wraps: bool = False, with_history: bool = False
+) -> int:
     """The result of a command about one task, and what can be done next."""
     if isinstance(value, Task):
         seen.task_id, seen.context_id, seen.state = value.id, value.context_id, value.state
     if how.as_json:
-        wrapped = {"task" if isinstance(value, Task) else "message": value}
-        say_json(wrapped if seen.wraps else value)
+        kind = "task" if isinstance(value, Task) else "message"
+        say_json({kind: value} if wraps else value)
     else:
         text = Text(how)
         if isinstance(value, Message):
@@ -239,8 +237,7 @@ def _restated(seen: Seen, how: Shown) -> int:
 def _resume(seen: Seen, text: Text) -> None:
     if seen.state in INTERRUPTED:
         target = [seen.way.target] if seen.way.target else []
-        answer = [] if target else ["--text"]
-        text.field("Resume", command("send", *target, "--task-id", seen.task_id, *answer, "your answer"))
+        text.field("Resume", command("send", *target, "--task-id", seen.task_id, "your answer"))
 
 
 def _warn(seen: Seen, how: Shown) -> None:
@@ -249,11 +246,3 @@ def _warn(seen: Seen, how: Shown) -> None:
         note(f"The task was {seen.state.word}." if seen.state is not State.FAILED else "The task failed.")
     elif seen.state is not None and not is_at_rest(seen.state) and seen.task_id:
         note(f"Follow it: {seen.where()}")
-
-
-def on_way(way: Way, task_id: str = "") -> Seen:
-    """What is seen on a way, of a task that may be known."""
-    return Seen(replace(way), task_id)
-
-
-_ = ANYONE

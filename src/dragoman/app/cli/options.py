@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec import Struct
-from typer import Option
+from typer import Argument, Option
 
-__all__ = ["Shown", "Way", "settings"]
+if TYPE_CHECKING:
+    from ...model.task import State
+
+__all__ = ["Shown", "Way", "settings", "shown", "state_of", "target_and_task", "target_and_text", "time_of"]
+
+Target = Annotated[
+    str | None,
+    Argument(metavar="TARGET", help="An agent's address, as http://host:port. Left out: this machine's node."),
+]
 
 # How the agent is reached.
 
@@ -160,3 +168,34 @@ def shown(output: str, **more: bool) -> Shown:
     if output not in ("text", "json"):
         raise typer.BadParameter(f"{output!r} is neither text nor json", param_hint="'--output'")
     return Shown(output == "json", **more)
+
+
+def target_and_text(
+    target: str | None, text: str | None, agent_card: str | None
+) -> tuple[str | None, str | None]:
+    """`[TARGET] [TEXT]`: a single word is whom to talk to if it can be an address, else what to say."""
+    from .places import is_address
+
+    if target is not None and text is None and (agent_card is not None or not is_address(target)):
+        return None, target
+    return target, text
+
+
+def target_and_task(target: str | None, task_id: str | None) -> tuple[str | None, str]:
+    """`[TARGET] TASK_ID`: a single word is the task."""
+    if target is None:
+        raise typer.BadParameter("which task?", param_hint="'TASK_ID'")
+    return (None, target) if task_id is None else (target, task_id)
+
+
+def state_of(word: str) -> State | None:
+    """A state as people or the protocol write it."""
+    from ...model.task import State
+
+    if not word:
+        return None
+    for state in State:
+        if word.lower().replace("_", "-") in (state.word, state.value.lower().replace("_", "-")):
+            return state
+    words = ", ".join(state.word for state in State)
+    raise typer.BadParameter(f"{word!r} is none of {words}", param_hint="'--state'")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import mimetypes
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand
 
-from ...model.task import Part
 from .failures import Failure
 
-__all__ = ["InOrder", "as_value", "parts_of"]
+if TYPE_CHECKING:
+    from ...model.task import Part
+
+__all__ = ["InOrder", "as_object", "parts_of"]
 
 # Base64 makes four of three, and the message around it is small: what still fits into a node's default.
 FILE_BYTES_MAX = 14 * 1024 * 1024
@@ -54,6 +55,8 @@ def parts_of(
 
 
 def _part(kind: str, value: str, media_type: str) -> Part:
+    from ...model.task import Part
+
     match kind:
         case "text":
             return Part(text=value, media_type=media_type)
@@ -64,8 +67,12 @@ def _part(kind: str, value: str, media_type: str) -> Part:
 
 
 def _file(place: str, media_type: str) -> Part:
+    from ...model.task import Part
+
     is_far = place.startswith(("http://", "https://"))
     name = place.partition("?")[0].rpartition("/")[2] if is_far else Path(place).name
+    import mimetypes
+
     media_type = media_type or mimetypes.guess_type(name)[0] or "application/octet-stream"
     if is_far:
         return Part(url=place, filename=name, media_type=media_type)
@@ -102,3 +109,11 @@ def as_value(text: str | bytes, where: str) -> Any:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
         raise typer.BadParameter(f"{where} is not JSON: {wrong}") from None
+
+
+def as_object(text: str, where: str) -> dict[str, Any]:
+    """A JSON object that was typed."""
+    value = as_value(text, where)
+    if not isinstance(value, dict):
+        raise typer.BadParameter(f"{where} takes a JSON object, as in '{{\"k\": 1}}'")
+    return value

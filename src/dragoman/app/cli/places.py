@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ...store.lock import Holder
 
-__all__ = ["holder_of", "home_folder", "home_store"]
+__all__ = ["holder_of", "home_folder", "home_store", "is_address"]
+
+_PLACE = re.compile(r"\[[0-9a-fA-F:.]+\](:\d+)?(/.*)?|[\w.-]+(:\d+)(/.*)?|[\w-]+(\.[\w-]+)+(:\d+)?(/.*)?")
 
 
 def home_folder() -> Path:
@@ -30,3 +33,8 @@ def holder_of(url: str | None) -> Holder | None:
     if kind != "sqlite":
         return None
     return read_lock(place.removeprefix("//"))
+
+
+def is_address(words: str) -> bool:
+    """Whether words say where an agent is, and not what to tell one."""
+    return words.startswith(("http://", "https://")) or _PLACE.fullmatch(words) is not None

@@ -6,17 +6,18 @@ import asyncio
 import ipaddress
 import re
 from collections.abc import Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...client.client import Client
 from .failures import Failure
 from .options import Way
-from .places import holder_of
-from .speech import command
+from .places import holder_of, is_address
+from .speech import command, note
 
-__all__ = ["address_of", "is_address", "reach", "run"]
+if TYPE_CHECKING:
+    from .asking import Seen
 
-_PLACE = re.compile(r"\[[0-9a-fA-F:.]+\](:\d+)?(/.*)?|[\w.-]+(:\d+)(/.*)?|[\w-]+(\.[\w-]+)+(:\d+)?(/.*)?")
+__all__ = ["address_of", "reach", "run"]
 
 
 def reach(way: Way) -> Client:
@@ -28,11 +29,6 @@ def reach(way: Way) -> Client:
         # The time that was given is for everything together and watched elsewhere.
         timeout_seconds=None if way.timeout is not None else 300,
     )
-
-
-def is_address(words: str) -> bool:
-    """Whether words say where an agent is, and not what to tell one."""
-    return words.startswith(("http://", "https://")) or _PLACE.fullmatch(words) is not None
 
 
 def address_of(way: Way) -> str:
@@ -74,10 +70,15 @@ def _local(store: str | None) -> str:
     )
 
 
-def run(work: Coroutine[Any, Any, int], way: Way) -> int:
-    """Run a conversation; what is tried again and what was odd is told with --debug."""
-    if way.debug:
+def run(work: Coroutine[Any, Any, int], seen: Seen) -> int:
+    """Run a conversation. Interrupted, it leaves the agent's task alone and says how to find it again."""
+    if seen.way.debug:
         from ..logs import log_to
 
         log_to(level="debug")
-    return asyncio.run(work)
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        where = f"; the task goes on: {seen.where()}" if seen.task_id else ""
+        note(f"Interrupted{where}")
+        return 130

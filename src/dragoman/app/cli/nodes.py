@@ -1,0 +1,125 @@
+"""The commands of whoever runs nodes and writes agents: up, serve, init, config and doctor."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer import Argument, Option
+
+from . import options as o
+
+__all__ = ["add_node_commands"]
+
+Host = Annotated[str | None, Option("--host", metavar="HOST", help="Listen on this address [127.0.0.1].")]
+Port = Annotated[
+    int | None, Option("--port", metavar="PORT", min=0, max=65535, help="Listen on this port; 0 takes a free one [8420].")
+]
+Store = Annotated[str | None, Option("--store", metavar="memory:|sqlite:PATH", help="Where tasks are kept.")]
+Log = Annotated[str | None, Option("--log-format", metavar="text|json", help="How to log on stderr [text].")]
+Level = Annotated[
+    str | None, Option("--log-level", metavar="LEVEL", help="What to log: debug, info, warning or error [info].")
+]
+
+config = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The settings and where they come from.")
+init = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Begin something that runs at once.")
+
+
+def add_node_commands(app: typer.Typer) -> None:
+    """Give the program these commands."""
+    app.command(epilog="Example: dragoman up --port 9000 --store memory:")(up)
+    examples = """\b
+Examples:
+  dragoman serve agent.py
+  dragoman serve agent.py:agent other.py --store sqlite:tasks.db"""
+    app.command(epilog=examples)(serve)
+    app.add_typer(init, name="init")
+    app.add_typer(config, name="config")
+    app.command(epilog="Example: dragoman doctor -o json")(doctor)
+
+
+def up(
+    host: Host = None,
+    port: Port = None,
+    store: Store = None,
+    config: o.ConfigFile = None,
+    log_format: Log = None,
+    log_level: Level = None,
+) -> None:
+    """Start a node with a demo agent."""
+    from .serving import up
+
+    raise typer.Exit(up(config, _flags(host, port, store, log_format, log_level)))
+
+
+def serve(
+    target: Annotated[list[str], Argument(metavar="FILE[:NAME]...", help="Python files with agents; or module:name.")],
+    host: Host = None,
+    port: Port = None,
+    store: Store = None,
+    input_deadline: Annotated[
+        str | None, Option("--input-deadline", metavar="TIME", help="How long a question waits, as in 2s or 7d [7d].")
+    ] = None,
+    url: Annotated[str | None, Option("--url", metavar="URL", help="The address that cards say, behind a proxy.")] = None,
+    config: o.ConfigFile = None,
+    log_format: Log = None,
+    log_level: Level = None,
+) -> None:
+    """Serve the agents of Python files: all of them, or the one that is named."""
+    from .serving import serve
+
+    flags = _flags(host, port, store, log_format, log_level)
+    flags |= {"node.url": url, "tasks.input_deadline_seconds": input_deadline}
+    raise typer.Exit(serve(target, config, flags))
+
+
+def _flags(host: str | None, port: int | None, store: str | None, form: str | None, level: str | None) -> dict[str, Any]:
+    return {
+        "node.host": host,
+        "node.port": port,
+        "store.url": store,
+        "log.format": form,
+        "log.level": level,
+    }
+
+
+@config.callback()
+def _config() -> None:
+    """The settings and where they come from."""
+
+
+@config.command("show", epilog="Example: DRAGOMAN_NODE_PORT=9000 dragoman config show")
+def show(file: o.ConfigFile = None, output: o.Output = "text") -> None:
+    """Show each setting as it is in effect, and its source."""
+    from .setting_up import show_config
+
+    raise typer.Exit(show_config(file, o.shown(output).as_json))
+
+
+@init.callback()
+def _init() -> None:
+    """Begin something that runs at once."""
+
+
+@init.command("agent", epilog="Example: dragoman init agent hello && dragoman serve hello/agent.py")
+def init_agent(
+    folder: Annotated[str, Argument(metavar="[DIR]", help="Where to write it.")] = ".",
+) -> None:
+    """Write an agent to begin with: agent.py."""
+    from .setting_up import write_agent
+
+    raise typer.Exit(write_agent(folder))
+
+
+def doctor(
+    host: Host = None,
+    port: Port = None,
+    store: Store = None,
+    config: o.ConfigFile = None,
+    output: o.Output = "text",
+) -> None:
+    """Look whether a node can run here, and say what to do if not."""
+    from .setting_up import examine
+
+    flags = _flags(host, port, store, None, None)
+    raise typer.Exit(examine(config, flags, o.shown(output).as_json))

@@ -1,0 +1,102 @@
+"""A log as the memory store keeps it: a list of events while it grows, a few hundred bytes once it is over.
+
+Events of one task say its ids and the same few phrases again and again. In a settled log those are
+single bytes below 0x20, which no JSON holds: ten thousand finished tasks stay small, and being
+bytes they are nothing to the garbage collector.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from ..core.tasks import TERMINAL
+from ..model.task import State
+from .store import Head, Label, Row
+
+__all__ = ["Log", "pack", "unpack"]
+
+_STATUS = b'{"statusUpdate":{"taskId":"\x01","contextId":"\x02","status":{"state":"TASK_STATE_'
+_ARTIFACT = b'{"artifactUpdate":{"taskId":"\x01","contextId":"\x02","artifact":{"artifactId":"'
+_BELONGS = b'"contextId":"\x02","taskId":"\x01"'
+# Inner phrases first: the outer ones are spelled with what those became.
+_PHRASES = ((_STATUS, b"\x03"), (_ARTIFACT, b"\x04"), (_BELONGS, b"\x05"))
+_SEPARATOR = b"\n"
+
+
+def pack(events: list[bytes], task_id: str, context: str) -> bytes:
+    """All events as one short string of bytes."""
+    packed = _SEPARATOR.join(events).replace(task_id.encode(), b"\x01")
+    if context:
+        packed = packed.replace(context.encode(), b"\x02")
+    for phrase, mark in _PHRASES:
+        packed = packed.replace(phrase, mark)
+    return packed
+
+
+def unpack(packed: bytes, task_id: str, context: str) -> list[bytes]:
+    """The events as they were."""
+    for phrase, mark in _PHRASES:
+        packed = packed.replace(mark, phrase)
+    return packed.replace(b"\x02", context.encode()).replace(b"\x01", task_id.encode()).split(_SEPARATOR)
+
+
+class Log:
+    """One log. `who` is its label without the context, shared by all logs of one caller and agent."""
+
+    __slots__ = (
+        "append_id",
+        "at",
+        "context",
+        "events",
+        "hidden",
+        "key",
+        "order",
+        "seq",
+        "snapshot",
+        "state",
+        "waiters",
+        "who",
+    )
+
+    def __init__(self, who: Label, context: str) -> None:
+        self.who = who
+        self.context = context
+        self.state = State.UNKNOWN
+        self.at = 0.0
+        self.hidden = False
+        self.seq = 0
+        self.append_id = ""
+        self.events: list[bytes] | bytes = []
+        self.snapshot: tuple[int, bytes] | None = None
+        self.waiters: list[asyncio.Future[None]] | None = None
+        self.order = 0
+        # The record that dies with this log.
+        self.key = ""
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in TERMINAL
+
+    def row(self, name: str) -> Row:
+        who = self.who
+        label = Label(who.kind, who.owner, who.tenant, who.agent, self.context)
+        return Row(name, label, Head(self.state, self.at, self.hidden), self.seq)
+
+    def growing(self, name: str) -> list[bytes]:
+        """The events as a list that may be added to."""
+        events = self.events
+        if isinstance(events, bytes):
+            events = self.events = unpack(events, name, self.context)
+        return events
+
+    def slice(self, name: str, start: int, end: int) -> list[bytes]:
+        """Some of the events, left as they are kept."""
+        events = self.events
+        return (unpack(events, name, self.context) if isinstance(events, bytes) else events)[start:end]
+
+    def wake(self) -> None:
+        """Whoever waits for this log looks again."""
+        waiters, self.waiters = self.waiters, None
+        for waiter in waiters or ():
+            if not waiter.done():
+                waiter.set_result(None)

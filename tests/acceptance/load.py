@@ -1,0 +1,254 @@
+"""Clients that never give up, what they were told, and when the node under them is killed.
+
+A client writes down what it was told the moment it was told. Whatever breaks, it asks again with the same
+key and the same message once the node is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tests.acceptance.checker import keep_journals
+from tests.acceptance.nodes import BROKEN, Caller, Node, Refused, aclosing, message
+
+T = TypeVar("T")
+
+UNAVAILABLE = -32093
+NOT_CANCELABLE = -32002
+UNSUPPORTED = -32004
+
+
+class Told:
+    """What clients were told, in the order in which they heard it."""
+
+    def __init__(self, path: Path) -> None:
+        self.all: list[dict[str, Any]] = []
+        self.counts = dict.fromkeys(("begun", "ack", "event", "done", "sent"), 0)
+        self.on: Callable[[str], None] = lambda kind: None
+        self._file = path.open("w")
+        self._streams = 0
+
+    def note(self, kind: str, **rest: Any) -> None:
+        one = {"kind": kind, "t": time.monotonic_ns(), **rest}
+        self.all.append(one)
+        self._file.write(json.dumps(one) + "\n")
+        self.counts[kind] = self.counts.get(kind, 0) + 1
+        self.on(kind)
+
+    def ack(self, key: str, task: dict[str, Any]) -> None:
+        said = task.get("artifacts") or ()
+        text = "".join(part.get("text", "") for artifact in said for part in artifact["parts"])
+        self.note("ack", key=key, task=task["id"], state=task["status"]["state"], text=text)
+
+    def stream(self) -> int:
+        self._streams += 1
+        return self._streams
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Client:
+    """One caller of a node that may die at any moment."""
+
+    def __init__(self, node: Node, told: Told, caller: Caller, seed: str) -> None:
+        self.node = node
+        self.told = told
+        self.caller = caller
+        self.random = random.Random(seed)
+        self.name = seed
+        self._count = 0
+
+    def key(self) -> str:
+        self._count += 1
+        return f"{self.name}-{self._count}"
+
+    async def again(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Until it is answered, by whichever process."""
+        while True:
+            await self.node.is_ready.wait()
+            try:
+                self.told.note("sent")
+                return await ask()
+            except BROKEN:
+                # Killed, or about to be found so; a node that is alive answers at once.
+                await asyncio.sleep(0)
+            except Refused as refused:
+                if refused.code != UNAVAILABLE:
+                    raise
+
+    async def send(self, script: str, *, task: str = "", now: bool = False, agent: str = "") -> dict[str, Any]:
+        key = self.key()
+        params = {**message(script, key, task), "configuration": {"returnImmediately": now}}
+
+        async def ask() -> dict[str, Any]:
+            answer: dict[str, Any] = (await self.caller.ask("SendMessage", params, key, agent))["task"]
+            self.told.ack("" if task else key, answer)
+            return answer
+
+        return await self.again(ask)
+
+    async def get(self, task: str, agent: str = "") -> dict[str, Any]:
+        async def ask() -> dict[str, Any]:
+            answer: dict[str, Any] = await self.caller.get(task, agent)
+            self.told.ack("", answer)
+            return answer
+
+        return await self.again(ask)
+
+    async def cancel(self, task: str) -> None:
+        async def ask() -> None:
+            try:
+                answer = await self.caller.ask("CancelTask", {"id": task})
+            except Refused as refused:
+                if refused.code != NOT_CANCELABLE:
+                    raise
+            else:
+                self.told.ack("", answer)
+
+        await self.again(ask)
+
+    async def stream(self, script: str, agent: str = "") -> str:
+        """Send and follow; after a break resume with the cursor, or send again if nothing was heard."""
+        key = self.key()
+        task, at = "", 0
+
+        async def follow() -> None:
+            nonlocal task, at
+            number, after = self.told.stream(), at if task else 0
+            if task:
+                events = self.caller.watch("SubscribeToTask", {"id": task}, after=at, agent=agent)
+            else:
+                events = self.caller.watch("SendStreamingMessage", message(script, key), key, agent=agent)
+            async with aclosing(events):
+                async for seq, event in events:
+                    if not task:
+                        task = event["task"]["id"]
+                        self.told.ack(key, event["task"])
+                    self.told.note("event", stream=number, task=task, after=after, id=seq, data=event)
+                    at = seq
+
+        await self.again(follow)
+        return task
+
+    async def subscribe(self, task: str) -> None:
+        """Follow without a cursor, as a plain client does."""
+
+        async def follow() -> None:
+            number = self.told.stream()
+            try:
+                async with aclosing(self.caller.watch("SubscribeToTask", {"id": task})) as events:
+                    async for seq, event in events:
+                        self.told.note("event", stream=number, task=task, after=None, id=seq, data=event)
+            except Refused as refused:
+                # It is over: nothing more will happen.
+                if refused.code != UNSUPPORTED:
+                    raise
+
+        await self.again(follow)
+
+    # Operations, each a story.
+
+    async def operate(self) -> None:
+        story = self.random.choice(STORIES)
+        self.told.note("begun", story=story.__name__)
+        await story(self)
+        self.told.note("done", story=story.__name__)
+
+    def script(self) -> str:
+        return " ".join(self.random.choices(("c", "c3", "s", "s", "c12"), k=self.random.randint(1, 6)))
+
+
+async def wait(client: Client) -> None:
+    await client.send(client.script())
+
+
+async def leave(client: Client) -> None:
+    await client.send(client.script(), now=True)
+
+
+async def follow(client: Client) -> None:
+    await client.stream(client.script())
+
+
+async def answer(client: Client) -> None:
+    """A question, answered; before and after it steps and chunks."""
+    task = await client.send(f"{client.script()} a {client.script()}")
+    if task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED":
+        await client.send("yes", task=task["id"])
+
+
+async def come_back(client: Client) -> None:
+    """Left at once, heard of again without a cursor, read at the end."""
+    task = await client.send(client.script() + " c30", now=True)
+    await client.subscribe(task["id"])
+    await client.get(task["id"])
+
+
+async def give_up(client: Client) -> None:
+    task = await client.send("c s c100 s c100 a", now=True)
+    await client.cancel(task["id"])
+
+
+async def risk(client: Client) -> None:
+    """An agent that does not want to be run again."""
+    await client.send(client.script(), agent="brittle")
+
+
+STORIES = (wait, wait, leave, follow, follow, answer, answer, come_back, give_up, risk)
+
+
+class Killer:
+    """Kills the node at moments of a seeded schedule, in terms of what clients sent, were told and were shown."""
+
+    def __init__(self, node: Node, told: Told, seed: str) -> None:
+        self.node = node
+        self.told = told
+        self.random = random.Random(seed)
+        self.kills = 0
+        self._kind = ""
+        self._left = 0
+        self._is_due = asyncio.Event()
+        told.on = self._count
+
+    def _count(self, kind: str) -> None:
+        if kind == self._kind and self._left:
+            self._left -= 1
+            if not self._left:
+                self.node.kill()
+                self._is_due.set()
+
+    async def run(self, kills: int, most: int = 60) -> None:
+        """Start the node, let it live a while, kill it; at the end it is up."""
+        await self.node.start()
+        while self.kills < kills:
+            self._is_due.clear()
+            self._kind = self.random.choice(("sent", "ack", "event"))
+            self._left = self.random.randint(1, most * (5 if self._kind == "event" else 1))
+            await self._is_due.wait()
+            await self.node.ended()
+            self.kills += 1
+            keep_journals(self.node.path, self.node.effects, time.monotonic_ns())
+            await self.node.start()
+
+
+async def loaded(node: Node, told: Told, seed: int, clients: int, campaign: Awaitable[None]) -> None:
+    """Clients at work until the campaign is through; each ends the story it is in."""
+    is_over = False
+
+    async def work(client: Client) -> None:
+        while not is_over:
+            await client.operate()
+
+    async with Caller(node.url) as caller:
+        async with asyncio.TaskGroup() as group:
+            for number in range(clients):
+                group.create_task(work(Client(node, told, caller, f"{seed}.{number}")))
+            await campaign
+            is_over = True

@@ -1,0 +1,208 @@
+"""A node as a real process on loopback: how it is started, when it is ready, how it is asked, how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+AGENTS = HERE / "agents.py"
+READY_SECONDS = 60.0
+END_SECONDS = 60.0
+
+BROKEN = (aiohttp.ClientError, ConnectionError, TimeoutError, asyncio.IncompleteReadError)
+
+
+class Died(Exception):
+    """The node ended before it was ready."""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Node:
+    """One store and the processes that serve it, one after the other."""
+
+    def __init__(self, folder: Path, agents: Path = AGENTS, **environment: str) -> None:
+        self.folder = folder
+        self.path = folder / "store.db"
+        self.effects = folder / "effects"
+        self.effects.mkdir(exist_ok=True)
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.agents = agents
+        self.environment = environment
+        self.process: asyncio.subprocess.Process | None = None
+        self.pid = 0
+        self.is_ready = asyncio.Event()
+        self.ready_seconds: list[float] = []
+
+    async def start(self, *tracer: str) -> None:
+        """Start the process and wait until it listens; `tracer` is a command that runs it."""
+        began = time.monotonic()
+        command = [*tracer, sys.executable, "-m", "dragoman", "serve", str(self.agents)]
+        command += ["--port", str(self.port), "--store", f"sqlite:{self.path}"]
+        paths = os.pathsep.join([str(ROOT / "src"), str(ROOT), *sys.path])
+        environment = {**os.environ, "PYTHONPATH": paths, "EFFECTS": str(self.effects), **self.environment}
+        with (self.folder / "node.log").open("ab") as log:
+            self.process = await asyncio.create_subprocess_exec(
+                *command, stdout=asyncio.subprocess.PIPE, stderr=log, env=environment, cwd=self.folder
+            )
+        self.pid = self.process.pid
+        assert self.process.stdout is not None
+        async with asyncio.timeout(READY_SECONDS):
+            line = await self.process.stdout.readline()
+        if not line.startswith(b"listening"):
+            await self.ended()
+            raise Died(f"{line!r} {self.words()}")
+        if tracer:
+            self.pid = _child(self.process.pid)
+        self.ready_seconds.append(time.monotonic() - began)
+        self.is_ready.set()
+
+    def words(self) -> str:
+        """The end of what the node said on stderr."""
+        return (self.folder / "node.log").read_text(errors="replace")[-2000:]
+
+    def kill(self, how: int = signal.SIGKILL) -> None:
+        assert self.process is not None
+        self.is_ready.clear()
+        if self.process.returncode is None:
+            os.kill(self.pid, how)
+
+    async def ended(self) -> int:
+        """Wait until the process is gone; its exit code, or minus the signal."""
+        assert self.process is not None
+        async with asyncio.timeout(END_SECONDS):
+            code = await self.process.wait()
+        self.is_ready.clear()
+        # Closes the pipe's transport: the loop does not outlive the test.
+        self.process._transport.close()  # type: ignore[attr-defined]
+        return code
+
+    async def stop(self) -> int:
+        self.kill(signal.SIGTERM)
+        return await self.ended()
+
+
+def _child(pid: int) -> int:
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        children = (task / "children").read_text().split()
+        if children:
+            return int(children[0])
+    return pid
+
+
+@asynccontextmanager
+async def serving(folder: Path, agents: Path = AGENTS, **environment: str) -> AsyncIterator[Node]:
+    """A node that is ended whatever happens."""
+    node = Node(folder, agents, **environment)
+    try:
+        yield node
+    finally:
+        if node.process is not None and node.process.returncode is None:
+            # The tracer first would leave the node running.
+            node.kill()
+            await node.ended()
+
+
+class Refused(Exception):
+    """An answer that is an error."""
+
+    def __init__(self, status: int, headers: Any, error: dict[str, Any]) -> None:
+        super().__init__(f"HTTP {status}: {error}")
+        self.status = status
+        self.headers = headers
+        self.code = error["code"]
+
+
+def message(text: str, id: str, task: str = "") -> dict[str, Any]:
+    said = {"messageId": id, "role": "ROLE_USER", "parts": [{"text": text}]}
+    return {"message": {**said, "taskId": task} if task else said}
+
+
+class Caller:
+    """Speaks JSON-RPC over HTTP and reads streams byte by byte; knows nothing of the product's client."""
+
+    def __init__(self, url: str, seconds: float = 60.0) -> None:
+        self.url = url
+        self.session = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=5), connector=aiohttp.TCPConnector(limit=0)
+        )
+
+    async def __aenter__(self) -> Caller:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.session.close()
+
+    def _headers(self, **more: str) -> dict[str, str]:
+        return {"Content-Type": "application/json", "A2A-Version": "1.0", **more}
+
+    async def ask(self, method: str, params: dict[str, Any], key: str = "", agent: str = "") -> Any:
+        headers = self._headers(**({"Idempotency-Key": key} if key else {}))
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        async with self.session.post(self.url + _path(agent), json=body, headers=headers) as answer:
+            value = await answer.json(content_type=None)
+            if "error" in value:
+                raise Refused(answer.status, answer.headers, value["error"])
+            return value["result"]
+
+    async def watch(
+        self, method: str, params: dict[str, Any], key: str = "", after: int | None = None, agent: str = ""
+    ) -> AsyncGenerator[tuple[int, dict[str, Any]], None]:
+        """Events with their ids, until the stream ends; a broken one raises."""
+        headers = self._headers()
+        if key:
+            headers["Idempotency-Key"] = key
+        if after is not None:
+            headers["Last-Event-ID"] = str(after)
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        async with self.session.post(self.url + _path(agent), json=body, headers=headers) as answer:
+            if answer.content_type != "text/event-stream":
+                raise Refused(answer.status, answer.headers, (await answer.json(content_type=None))["error"])
+            rest = b""
+            async for piece in answer.content.iter_any():
+                *blocks, rest = (rest + piece).split(b"\n\n")
+                for block in blocks:
+                    fields = dict(line.split(b": ", 1) for line in block.split(b"\n") if not line.startswith(b":"))
+                    if b"data" not in fields:
+                        continue
+                    value = json.loads(fields[b"data"])
+                    if "error" in value:
+                        raise Refused(200, answer.headers, value["error"])
+                    yield int(fields[b"id"]), value["result"]
+
+    async def get(self, task: str, agent: str = "") -> Any:
+        return await self.ask("GetTask", {"id": task}, agent=agent)
+
+
+def _path(agent: str) -> str:
+    return f"/agents/{agent}" if agent else "/"
+
+
+async def until_quiet(caller: Caller, seconds: float = 30.0, agents: Sequence[str] = ("player", "brittle")) -> None:
+    """Until no task is worked on any more. The interval only bounds how often we ask."""
+    async with asyncio.timeout(seconds):
+        for agent in agents:
+            for state in ("TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"):
+                while (await caller.ask("ListTasks", {"status": state, "pageSize": 1}, agent=agent))["totalSize"]:
+                    await asyncio.sleep(0.01)
+
+
+__all__ = ["AGENTS", "BROKEN", "Caller", "Died", "Node", "Refused", "aclosing", "free_port", "message", "serving", "until_quiet"]
