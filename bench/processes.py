@@ -67,6 +67,12 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def _environment(more: dict[str, str] | None) -> dict[str, str]:
+    """A user's Python keeps its byte code; without it every start would be a compilation."""
+    kept = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, **(more or {})}
+
+
 def spawn(command: list[str], log: Path, env: dict[str, str] | None = None) -> subprocess.Popen:
     """Its own session, so that Ctrl-C reaches only us and we end it in order."""
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +82,7 @@ def spawn(command: list[str], log: Path, env: dict[str, str] | None = None) -> s
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
-            env={**os.environ, **(env or {})},
+            env=_environment(env),
             start_new_session=True,
         )
     _running.append(process)
@@ -122,7 +128,7 @@ def run(command: list[str], timeout_seconds: float, env: dict[str, str] | None =
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, **(env or {})},
+        env=_environment(env),
         start_new_session=True,
     )
     _running.append(process)

@@ -236,11 +236,14 @@ class Walk:
         _, inside, path = code.co_filename.partition(f"{SOURCE}/")
         if event != "call" or not inside or frame in self.frames or code.co_name in _INLINED:
             return
+        if path.startswith("testing/"):
+            # The agent's own code.
+            return
         self.frames.add(frame)
         room = path.removesuffix(".py").replace("/", ".")
         self.rooms[room] += 1
         self.functions.add(code)
-        self.commits += floor_of(room) == "store" and code.co_name == HOUSE["walks"]["commit"]
+        self.commits += floor_of(room) == "store" and code.co_name in HOUSE["walks"]["commits"]
 
     def __str__(self) -> str:
         counts = f"{len(self.rooms)} files, {len(self.functions)} functions, {self.rooms.total()} calls"

@@ -5,10 +5,11 @@ The public names are here and are loaded when first used.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from importlib import import_module as _import
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
-if TYPE_CHECKING:
+if _TYPE_CHECKING:
     from .agents.agent import Agent
     from .app.node import Node
     from .client import Client
@@ -74,11 +75,11 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'dragoman' has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name)
+    value = getattr(_import(f".{home}", __name__), name)
     globals()[name] = value
     return value
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
+import signal
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -31,13 +33,14 @@ class Told:
         self.all: list[dict[str, Any]] = []
         self.counts = dict.fromkeys(("begun", "ack", "event", "done", "sent"), 0)
         self.on: Callable[[str], None] = lambda kind: None
-        self._file = path.open("w")
+        # Whole lines at once, so that what a campaign heard can be read while it runs, or after it broke.
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         self._streams = 0
 
     def note(self, kind: str, **rest: Any) -> None:
         one = {"kind": kind, "t": time.monotonic_ns(), **rest}
         self.all.append(one)
-        self._file.write(json.dumps(one) + "\n")
+        os.write(self._file, json.dumps(one).encode() + b"\n")
         self.counts[kind] = self.counts.get(kind, 0) + 1
         self.on(kind)
 
@@ -51,7 +54,7 @@ class Told:
         return self._streams
 
     def close(self) -> None:
-        self._file.close()
+        os.close(self._file)
 
 
 class Client:
@@ -133,6 +136,9 @@ class Client:
                         self.told.ack(key, event["task"])
                     self.told.note("event", stream=number, task=task, after=after, id=seq, data=event)
                     at = seq
+                    if _asks(event):
+                        # A stream that was resumed would go on past the question.
+                        return
 
         await self.again(follow)
         return task
@@ -163,6 +169,43 @@ class Client:
 
     def script(self) -> str:
         return " ".join(self.random.choices(("c", "c3", "s", "s", "c12"), k=self.random.randint(1, 6)))
+
+
+def _asks(event: dict[str, Any]) -> bool:
+    status = (event.get("statusUpdate") or event.get("task") or {}).get("status") or {}
+    return status.get("state") == "TASK_STATE_INPUT_REQUIRED"
+
+
+class Tended:
+    """Starts a node again whenever it dies, noting first what the dead one had kept."""
+
+    def __init__(self, node: Node, then: Callable[[], None] = lambda: None) -> None:
+        self.node = node
+        self._then = then
+        self._is_over = False
+        self._task = asyncio.create_task(self._tend())
+
+    async def _tend(self) -> int:
+        while True:
+            code = await self.node.ended()
+            if self._is_over:
+                return code
+            keep_journals(self.node.path, self.node.effects, time.monotonic_ns())
+            await self.node.start(fresh=False)
+            self._then()
+
+    async def stop(self, how: int = signal.SIGTERM) -> int:
+        """End it in good order, unless it just died; its exit code."""
+        self._is_over = True
+        ready = asyncio.create_task(self.node.is_ready.wait())
+        await asyncio.wait([ready, self._task], return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
+        self.node.kill(how)
+        return await self._task
+
+    async def aclose(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
 
 
 async def wait(client: Client) -> None:
@@ -225,7 +268,7 @@ class Killer:
                 self._is_due.set()
 
     async def run(self, kills: int, most: int = 60) -> None:
-        """Start the node, let it live a while, kill it; at the end it is up."""
+        """Start the node, let it live a while, kill it; at the end it is up. Each tenth start is a fresh one."""
         await self.node.start()
         while self.kills < kills:
             self._is_due.clear()
@@ -235,7 +278,7 @@ class Killer:
             await self.node.ended()
             self.kills += 1
             keep_journals(self.node.path, self.node.effects, time.monotonic_ns())
-            await self.node.start()
+            await self.node.start(fresh=self.kills % 10 == 0)
 
 
 async def loaded(node: Node, told: Told, seed: int, clients: int, campaign: Awaitable[None]) -> None:

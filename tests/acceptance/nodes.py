@@ -10,7 +10,7 @@ import socket
 import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -49,55 +49,105 @@ class Node:
         self.environment = environment
         self.process: asyncio.subprocess.Process | None = None
         self.pid = 0
+        self.is_running = False
         self.is_ready = asyncio.Event()
         self.ready_seconds: list[float] = []
+        self._spawner: asyncio.subprocess.Process | None = None
+        self._output: asyncio.subprocess.Process | None = None
 
-    async def start(self, *tracer: str) -> None:
-        """Start the process and wait until it listens; `tracer` is a command that runs it."""
+    async def start(self, *tracer: str, fresh: bool = True) -> None:
+        """Start the process and wait until it listens.
+
+        `tracer` is a command that runs it. Not `fresh` is a fork of a process that has imported everything.
+        """
         began = time.monotonic()
-        command = [*tracer, sys.executable, "-m", "dragoman", "serve", str(self.agents)]
-        command += ["--port", str(self.port), "--store", f"sqlite:{self.path}"]
-        paths = os.pathsep.join([str(ROOT / "src"), str(ROOT), *sys.path])
-        environment = {**os.environ, "PYTHONPATH": paths, "EFFECTS": str(self.effects), **self.environment}
-        with (self.folder / "node.log").open("ab") as log:
-            self.process = await asyncio.create_subprocess_exec(
-                *command, stdout=asyncio.subprocess.PIPE, stderr=log, env=environment, cwd=self.folder
-            )
-        self.pid = self.process.pid
-        assert self.process.stdout is not None
-        async with asyncio.timeout(READY_SECONDS):
-            line = await self.process.stdout.readline()
+        serve = ["serve", str(self.agents), "--port", str(self.port), "--store", f"sqlite:{self.path}"]
+        if fresh:
+            self._output = self.process = await self._spawned(*tracer, sys.executable, "-m", "dragoman", *serve)
+            self.pid = self.process.pid
+        else:
+            if self._spawner is None:
+                self._spawner = await self._spawned(sys.executable, "-m", "tests.acceptance.spawner")
+            self._output, self.process = self._spawner, None
+            assert self._spawner.stdin is not None
+            asked = {"command": serve, "environment": self._environment()}
+            asked |= {"folder": str(self.folder), "log": str(self.folder / "node.log")}
+            self._spawner.stdin.write(json.dumps(asked).encode() + b"\n")
+            self.pid = int((await self._line(b"pid ")).split()[1])
+        self.is_running = True
+        line = await self._line(b"listening ", b"ended ", b"")
         if not line.startswith(b"listening"):
             await self.ended()
             raise Died(f"{line!r} {self.words()}")
         if tracer:
+            assert self.process is not None
             self.pid = _child(self.process.pid)
         self.ready_seconds.append(time.monotonic() - began)
         self.is_ready.set()
+
+    async def _spawned(self, *command: str) -> asyncio.subprocess.Process:
+        paths = os.pathsep.join([str(ROOT / "src"), str(ROOT), *sys.path])
+        environment = {**os.environ, "PYTHONPATH": paths, **self._environment()}
+        pipe = asyncio.subprocess.PIPE
+        with (self.folder / "node.log").open("ab") as log:
+            return await asyncio.create_subprocess_exec(
+                *command, stdin=pipe, stdout=pipe, stderr=log, env=environment, cwd=self.folder
+            )
+
+    def _environment(self) -> dict[str, str]:
+        return {"EFFECTS": str(self.effects), **self.environment}
+
+    async def _line(self, *beginnings: bytes) -> bytes:
+        """The next line of the process that begins with one of these; an empty one is the end of all lines."""
+        assert self._output is not None and self._output.stdout is not None
+        async with asyncio.timeout(READY_SECONDS):
+            while True:
+                line = await self._output.stdout.readline()
+                if not line or any(line.startswith(beginning) for beginning in beginnings if beginning):
+                    return line
 
     def words(self) -> str:
         """The end of what the node said on stderr."""
         return (self.folder / "node.log").read_text(errors="replace")[-2000:]
 
     def kill(self, how: int = signal.SIGKILL) -> None:
-        assert self.process is not None
         self.is_ready.clear()
-        if self.process.returncode is None:
-            os.kill(self.pid, how)
+        if self.is_running:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, how)
 
     async def ended(self) -> int:
         """Wait until the process is gone; its exit code, or minus the signal."""
-        assert self.process is not None
-        async with asyncio.timeout(END_SECONDS):
-            code = await self.process.wait()
+        if self.process is not None:
+            async with asyncio.timeout(END_SECONDS):
+                code = await self.process.wait()
+            _close(self.process)
+        else:
+            code = int((await self._line(b"ended ")).split()[1])
+        self.is_running = False
         self.is_ready.clear()
-        # Closes the pipe's transport: the loop does not outlive the test.
-        self.process._transport.close()  # type: ignore[attr-defined]
         return code
+
+    async def close(self) -> None:
+        """End whatever still runs."""
+        if self.is_running:
+            # A tracer first would leave the node running.
+            self.kill()
+            await self.ended()
+        if self._spawner is not None:
+            spawner, self._spawner = self._spawner, None
+            spawner.kill()
+            await spawner.wait()
+            _close(spawner)
 
     async def stop(self) -> int:
         self.kill(signal.SIGTERM)
         return await self.ended()
+
+
+def _close(process: asyncio.subprocess.Process) -> None:
+    # Its pipes belong to a loop that ends with the test.
+    process._transport.close()  # type: ignore[attr-defined]
 
 
 def _child(pid: int) -> int:
@@ -115,10 +165,7 @@ async def serving(folder: Path, agents: Path = AGENTS, **environment: str) -> As
     try:
         yield node
     finally:
-        if node.process is not None and node.process.returncode is None:
-            # The tracer first would leave the node running.
-            node.kill()
-            await node.ended()
+        await node.close()
 
 
 class Refused(Exception):

@@ -4,6 +4,8 @@
 with a message, and serves until it is told to end.
 """
 
+# ruff: noqa: T201 -- a program: what it prints is read
+
 from __future__ import annotations
 
 import asyncio
@@ -56,7 +58,9 @@ async def main() -> None:
         ended = asyncio.Event()
         for name in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(name, ended.set)
-        print(json.dumps({"tasks": f"{node.url}/agents/tasks", "words": f"{node.url}/agents/words"}), flush=True)
+        print(
+            json.dumps({"tasks": f"{node.url}/agents/tasks", "words": f"{node.url}/agents/words"}), flush=True
+        )
         await ended.wait()
 
 

@@ -1,4 +1,4 @@
-"""Where other parties' programs live: each in an environment of its own under .peers/, made once for its pins."""
+"""Where other parties' programs live: each in an environment of its own under .peers/, made once per pin."""
 
 from __future__ import annotations
 
@@ -79,9 +79,13 @@ class Peer:
         except FileNotFoundError:
             raise Missing(f"{self.name} {self.version}: there is no {command[0]} here") from None
         except subprocess.TimeoutExpired:
-            raise Missing(f"{self.name} {self.version}: {command[0]} took more than {SECONDS_MAX} s") from None
+            raise Missing(
+                f"{self.name} {self.version}: {command[0]} took more than {SECONDS_MAX} s"
+            ) from None
         if done.returncode:
-            raise Missing(f"{self.name} {self.version}: {' '.join(command[:4])} failed: {done.stderr.strip()[-500:]}")
+            raise Missing(
+                f"{self.name} {self.version}: {' '.join(command[:4])} failed: {done.stderr.strip()[-500:]}"
+            )
 
 
 def _python(name: str, folder: str) -> Peer:
@@ -101,7 +105,9 @@ PEERS = {peer.name: peer for peer in (_python("a2a-sdk", "a2a_sdk"), _node("@a2a
 
 def environ() -> dict[str, str]:
     """What other parties' programs may know of ours: nothing."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))
+    }
 
 
 def shows(operation: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

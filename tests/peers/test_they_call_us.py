@@ -1,4 +1,4 @@
-"""Other parties' clients talk to agents of ours; each does every case once, and here is what it must have seen."""
+"""Other parties' clients talk to agents of ours: each does every case once; here is what it must have seen."""
 
 from __future__ import annotations
 

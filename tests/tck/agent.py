@@ -4,6 +4,8 @@
 Nothing of the kit is in here; it asks for the behaviours by these prefixes.
 """
 
+# ruff: noqa: T201 -- a program: what it prints is read
+
 from __future__ import annotations
 
 import argparse
@@ -16,7 +18,9 @@ from dragoman import Agent, Extension, Node, Part, Skill, Turn
 from dragoman.app.config import Config, NodeConfig, StoreConfig
 
 MODES = ("text/plain", "application/json")
-REQUIRED = Extension("urn:a2a:tck:required-extension", "What the kit requires, when it asks us to.", required=True)
+REQUIRED = Extension(
+    "urn:a2a:tck:required-extension", "What the kit requires, when it asks us to.", required=True
+)
 # The kit's streaming timeout is 2 s, and it wants a task that goes on for twice as long.
 LONG_SECONDS = 4.0
 FILE = Part(raw=b"Generated file content", filename="output.txt", media_type="text/plain")
@@ -35,7 +39,9 @@ async def file(turn: Turn) -> None:
 
 
 async def file_url(turn: Turn) -> None:
-    await turn.artifact(Part(url="https://example.com/output.txt", filename="output.txt", media_type="text/plain"))
+    await turn.artifact(
+        Part(url="https://example.com/output.txt", filename="output.txt", media_type="text/plain")
+    )
 
 
 async def data(turn: Turn) -> None:

@@ -151,23 +151,21 @@ def test_ten_thousand_tries_of_deep_bodies_end_in_an_answer() -> None:
         opens, closes = dice.choice(((b"[", b"]"), (b'{"a":', b"}"), (b'[{"[":', b"}]"), (b'["]",', b"]")))
         here = 2 if opens == b'[{"[":' else 1
         body = opens * levels + b"1" + closes * levels
-        try:
-            guard.check(body)
-        except AgentError as refused:
-            assert refused.name == "ParseError"
-            assert levels * here > guard.DEPTH_MAX
+        if levels * here > guard.DEPTH_MAX:
+            assert refusal(body).name == "ParseError"
         else:
-            assert levels * here <= guard.DEPTH_MAX
-            json.loads(body)
+            guard.check(body)
 
 
 @given(pieces=st.lists(st.sampled_from(STRUCTURE), max_size=300), times=st.integers(1, 40))
 def test_any_bytes_pass_or_are_refused_by_a_documented_error(pieces: list[bytes], times: int) -> None:
     """Shows: F26, F27"""
+    refused = None
     try:
         guard.check(b"".join(pieces) * times)
-    except AgentError as refused:
-        assert refused.name in {"ParseError", "InvalidParams", "TooLarge"}
+    except AgentError as wrong:
+        refused = wrong
+    assert refused is None or refused.name in {"ParseError", "InvalidParams", "TooLarge"}
 
 
 TEXTS = st.text(st.sampled_from('ab_\\"[]{}:, é\U0001f600'), max_size=5)

@@ -214,4 +214,11 @@ def staged(*agents: Agent, **more: Any) -> Stage:
     return stage
 
 
+def here() -> Node:
+    """The node in which this code runs."""
+    node = _here.get()
+    assert node is not None, "agents run in nodes"
+    return node
+
+
 DONE = (State.COMPLETED, State.FAILED, State.CANCELED, State.REJECTED)

@@ -394,8 +394,29 @@ async def test_a_branch_that_speaks_while_another_asks_does_not_lose_the_task():
     await stage.node()
     asked = await stage.send("go", wait=True)
     await asyncio.sleep(3)
+    assert (await stage.get(asked.id)).state is State.INPUT_REQUIRED
     await stage.send("this", asked.id)
-    assert (await stage.until(asked.id, *DONE)).text == "this"
+    task = await stage.until(asked.id, *DONE)
+    assert task.text == "this"
+    assert [message.text for message in task.history] == ["go", "which?", "this", "meanwhile"]
+
+
+@on_turned_time
+async def test_a_step_that_ends_while_another_branch_asks_is_remembered_after_the_answer():
+    async def take(turn: Turn) -> str:
+        async def count() -> int:
+            await asyncio.sleep(1)
+            return 7
+
+        answer, number = await asyncio.gather(turn.ask("which?"), turn.step("count", count))
+        return f"{answer.text} {number}"
+
+    stage = staged(Agent("a", take))
+    await stage.node()
+    asked = await stage.send("go", wait=True)
+    await asyncio.sleep(3)
+    await stage.send("this", asked.id)
+    assert (await stage.until(asked.id, *DONE)).text == "this 7"
 
 
 @on_turned_time

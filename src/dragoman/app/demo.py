@@ -1,8 +1,9 @@
-"""The demo agent of `dragoman up`: it streams, asks, and takes a step, so that each can be seen at once."""
+"""The demo agent of `dragoman up`: it asks, takes a step, and streams, so that each can be seen at once."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 
 from ..agents.agent import Agent
@@ -11,37 +12,37 @@ from ..work.turn import Turn
 
 __all__ = ["agent"]
 
-PAUSE_SECONDS = 0.15
+# So slow that a person sees it stream.
+WORD_SECONDS = 0.03
 PLACES = ("the river", "the old fort", "the orchard")
 
 
-def choose_place(wish: str) -> str:
-    """Something with an outcome that must stay the same when the turn is run again."""
-    import random
-
-    return random.choice(PLACES)  # noqa: S311
+def choose_place() -> str:
+    """Chance has a say: a turn that runs again must not choose anew."""
+    return random.choice(PLACES)  # noqa: S311 (nothing is at stake)
 
 
-async def take(turn: Turn) -> AsyncIterator[str]:
+async def plan(turn: Turn) -> AsyncIterator[str]:
     """Plans an outing with you: asks how many come, picks a place once, and streams the plan."""
-    answer = await turn.ask("For how many people?")
-    guests = next((word for word in answer.text.split() if word.isdigit()), answer.text.strip() or "some")
-    place = await turn.step("choose a place", choose_place, turn.history[0].text)
-    for line in (
-        f"A plan for: {turn.history[0].text}\n",
-        f"  1. Meet the {guests} of you at noon.\n",
-        f"  2. Walk to {place}.\n",
-        "  3. Come back before it is dark.\n",
-    ):
-        for word in line.splitlines(keepends=True)[0].split(" "):
-            yield word if word.endswith("\n") else word + " "
-            await asyncio.sleep(PAUSE_SECONDS / 5)
+    wish = turn.text
+    place = await turn.step("choose a place", choose_place)
+    guests = await turn.ask("For how many people?")
+    lines = (
+        f"A plan for: {wish}",
+        f"1. Meet at noon, {guests.text.strip()} of you.",
+        f"2. Walk to {place}.",
+        "3. Come back before it is dark.",
+    )
+    for line in lines:
+        for word in line.split():
+            yield f"{word} "
+            await asyncio.sleep(WORD_SECONDS)
+        yield "\n"
 
 
 agent = Agent(
     "demo",
-    take,
-    version="1.0.0",
+    plan,
     skills=[
         Skill(
             "plan",

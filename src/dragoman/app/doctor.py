@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +23,8 @@ __all__ = ["Finding", "examine"]
 
 FREE_BYTES_MIN, FREE_BYTES_FEW = 50_000_000, 1_000_000_000
 # No clock shows a time before this program was written.
-WRITTEN_AT = 1_795_000_000
+WRITTEN_AT = 1_790_000_000
+CLOCK_SECONDS_MAX = 60.0
 CARD_SECONDS_MAX = 5.0
 
 
@@ -41,7 +44,7 @@ async def examine(config: Config) -> list[Finding]:
     findings = [
         *_python(),
         Finding("config", "ok", _sources(config)),
-        _clock(),
+        _clock(path),
         *_store(config.store.url, path, holder),
         await asyncio.to_thread(_port, config.node.host, config.node.port, holder),
     ]
@@ -58,9 +61,6 @@ def store_path(url: str) -> Path | None:
 
 def _python() -> Iterator[Finding]:
     version = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info < (3, 11):
-        yield Finding("python", "blocked", version, "Dragoman needs Python 3.11 or later.")
-        return
     try:
         import apsw
         import uvicorn
@@ -68,7 +68,9 @@ def _python() -> Iterator[Finding]:
     except ImportError as wrong:
         yield Finding("python", "blocked", f"{version}: {wrong}", "Install dragoman again.")
         return
-    yield Finding("python", "ok", f"{version}, SQLite {apsw.sqlite_lib_version()}, uvicorn {uvicorn.__version__}")
+    yield Finding(
+        "python", "ok", f"{version}, SQLite {apsw.sqlite_lib_version()}, uvicorn {uvicorn.__version__}"
+    )
 
 
 def _sources(config: Config) -> str:
@@ -76,20 +78,32 @@ def _sources(config: Config) -> str:
     return f"valid, from {', '.join(sources)}" if sources else "valid, all defaults"
 
 
-def _clock() -> Finding:
-    """Due times and ids come from the clock: it must be near the truth and must move."""
-    now, then = time.time(), time.monotonic()
+def _clock(path: Path | None) -> Finding:
+    """Due times come from the clock: it is later than this program and than what the store was given."""
+    now = time.time()
+    last = path.stat().st_mtime if path is not None and path.exists() else 0.0
+    words = f"it says {_date(now)}"
     if now < WRITTEN_AT:
-        shown = time.strftime("%Y-%m-%d", time.gmtime(now))
-        return Finding("clock", "blocked", f"it says {shown}", "Set the machine's clock; run a time service.")
-    boot = time.clock_gettime(time.CLOCK_MONOTONIC) if hasattr(time, "CLOCK_MONOTONIC") else then
-    return Finding("clock", "ok", time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now)) if boot >= then else "")
+        return Finding("clock", "blocked", words, "Set the machine's clock, and run a time service.")
+    if last > now + CLOCK_SECONDS_MAX:
+        words = f"{words}; the store was written at {_date(last)}"
+        return Finding("clock", "warning", words, "Which is right?")
+    return Finding("clock", "ok", words)
+
+
+def _date(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(at))
 
 
 def _store(url: str, path: Path | None, holder: Holder | None) -> Iterator[Finding]:
     if path is None:
         if url.startswith("memory:"):
-            yield Finding("store", "warning", "memory: tasks end with the process", "--store sqlite:tasks.db keeps them.")
+            yield Finding(
+                "store",
+                "warning",
+                "memory: tasks end with the process",
+                "--store sqlite:tasks.db keeps them.",
+            )
         else:
             yield Finding("store", "blocked", f"there is no store {url!r}", "Use memory: or sqlite:PATH.")
         return
@@ -118,26 +132,36 @@ def _disk(folder: Path) -> Finding:
 
 
 def _file(path: Path) -> Finding:
-    """What SQLite says of a file that nobody has open."""
+    """What SQLite says of a file that nobody has open; and how a node would write it."""
     if not path.exists():
-        return Finding("store", "ok", f"{path} will be made")
+        return Finding("store", "ok", f"{path} will be made; written with {_sync()}")
     import apsw
 
+    from ..store.sqlite_file import connect
+
     try:
-        db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-        try:
-            ((mode,),) = db.execute("PRAGMA journal_mode").fetchall()
+        with contextlib.closing(connect(path, for_reading=True)) as db:
             ((said,),) = db.execute("PRAGMA quick_check(1)").fetchall()
-        finally:
-            db.close()
+            mode = db.pragma("journal_mode")
     except apsw.Error as wrong:
-        return Finding("store", "blocked", f"{path}: {wrong}", "Is it a Dragoman store? Restore it from a copy, or name another.")
+        advice = "Is it a Dragoman store? Restore it from a copy, or name another."
+        return Finding("store", "blocked", f"{path}: {wrong}", advice)
     if said != "ok":
         return Finding("store", "blocked", f"{path} is damaged: {said}", "Restore it from a copy.")
     size = path.stat().st_size
-    # What a node opens it with; the file itself only remembers the journal mode.
-    words = f"{path}, {size / 1e6:.1f} MB, journal {mode}, written with synchronous=FULL"
-    return Finding("store", "ok" if mode == "wal" else "warning", words, "" if mode == "wal" else "A node will make it wal.")
+    return Finding("store", "ok", f"{path}, {size / 1e6:.1f} MB, journal {mode}, written with {_sync()}")
+
+
+def _sync() -> str:
+    """How safe a commit is: asked of a connection as a node makes it."""
+    from ..store.sqlite_file import connect
+
+    levels = ("OFF", "NORMAL", "FULL", "EXTRA")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.closing(connect(Path(folder) / "probe.db")) as db,
+    ):
+        return f"synchronous={levels[db.pragma('synchronous')]}"
 
 
 def _port(host: str, port: int, holder: Holder | None) -> Finding:

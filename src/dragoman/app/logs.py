@@ -12,8 +12,7 @@ __all__ = ["log_to"]
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 # Control characters, and the separators that some readers take for line ends.
 _ESCAPES = {n: f"\\x{n:02x}" for n in (*range(0x20), *range(0x7F, 0xA0))}
-_ESCAPES |= {n: f"\\u{n:04x}" for n in (0x2028, 0x2029, 0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F))}
-_ESCAPES |= {n: f"\\u{n:04x}" for n in range(0x2066, 0x206A)}
+_ESCAPES |= {n: f"\\u{n:04x}" for n in (*range(0x2028, 0x202F), *range(0x2066, 0x206A))}
 _ESCAPES |= {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
 # What the standard library puts on every record; the rest are fields of the line.
 _KNOWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}

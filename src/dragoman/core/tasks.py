@@ -22,7 +22,7 @@ from ..model.events import (
     StatusChanged,
     TaskCreated,
 )
-from ..model.task import Artifact, Message, Metadata, Part, Role, State, Status, Task
+from ..model.task import Artifact, Message, Metadata, Part, State, Status, Task
 
 __all__ = [
     "ACTIVE",
@@ -349,13 +349,6 @@ class Fold:
     def is_over(self) -> bool:
         """No more events, ever."""
         return self.status.state in TERMINAL or self.reply is not None
-
-    def last_from_caller(self) -> Message:
-        """The newest message a caller wrote."""
-        for message in reversed(self.history):
-            if message.role is Role.USER:
-                return message
-        raise AssertionError(f"task {self.id} has no message from a caller")
 
 
 def apply(task: Task, event: Event) -> Task:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from typing import assert_never
 
 import msgspec
@@ -83,8 +84,9 @@ class Engine:
                 items = self._watching.subscribed(self._reading.own(caller, request.id), after)
             case _:
                 raise error("InvalidRequest", f"{type(request).__name__} is called, not watched")
-        async for run in items:
-            yield run
+        async with aclosing(items):
+            async for run in items:
+                yield run
 
     # Send.
 
@@ -223,7 +225,7 @@ class Engine:
     def _stopped(self, row: Row, append_id: str, events: Sequence[bytes], now: float, grace: float) -> Batch:
         if grace:
             append = Append(row.log, row.seq, append_id, events, row.head)
-            end = NewWork("deadline", "deadline", row.log, now + grace, name=f"deadline:{row.log}")
+            end = NewWork("deadline", "deadline", row.log, now + grace, b"cancel", f"cancel:{row.log}")
             return Batch((append,), (end,))
         fold = self._reading.fold(row)
         for event in events:
@@ -231,9 +233,8 @@ class Engine:
         snapshot = msgspec.json.encode(fold.task())
         append = Append(row.log, row.seq, append_id, events, Head(State.CANCELED, now), None, snapshot)
         stop = NewWork("stop", f"stop {row.label.agent}", row.log)
-        return Batch(
-            (append,), (stop,), drops=(row.log, f"deadline:{row.log}"), closes=(f"turn:{row.log}:1",)
-        )
+        drops = (row.log, f"deadline:{row.log}", f"cancel:{row.log}")
+        return Batch((append,), (stop,), drops=drops, closes=(f"turn:{row.log}:1",))
 
 
 def _key(caller: Caller, message: Message) -> str:

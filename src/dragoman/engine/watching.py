@@ -7,6 +7,7 @@ With a cursor it is the task as of the cursor, and then each event after it, onc
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 
 from ..core.tasks import TERMINAL
 from ..model.errors import error
@@ -51,8 +52,9 @@ class Watching:
         if seq > 0:
             # A further message: the task as it stood when the message had arrived.
             yield [self._as_of(row, seq)]
-        async for run in self._follow(task_id, seq, _SEND_ENDS):
-            yield run
+        async with aclosing(self._follow(task_id, seq, _SEND_ENDS)) as runs:
+            async for run in runs:
+                yield run
 
     async def subscribed(self, row: Row, after: int | None) -> Runs:
         """The stream of a task that exists."""
@@ -75,8 +77,9 @@ class Watching:
             yield [self._as_of(row, after, gap=True)]
         elif after > 0:
             yield [self._as_of(row, after)]
-        async for run in self._follow(row.log, after, TERMINAL):
-            yield run
+        async with aclosing(self._follow(row.log, after, TERMINAL)) as runs:
+            async for run in runs:
+                yield run
 
     def _as_of(self, row: Row, seq: int, gap: bool = False) -> Logged:
         task = self._reading.fold(row, seq).task()

@@ -83,7 +83,7 @@ class Site:
         if mount is None or scope["method"] != "POST":
             await self._plain(scope, send)
             return
-        headers = {name: value for name, value in scope["headers"] if name in _WANTED}
+        headers = _wanted(scope["headers"])
         id = b"null"
         try:
             _check_type(headers)
@@ -103,7 +103,7 @@ class Site:
                 self.streams.answered(call)
             await _send(send, 200, jsonrpc.replied(asked, answer.kind, answer.data), _echo(mount, headers))
         except jsonrpc.Unanswerable as wrong:
-            await _fail(send, wrong.id, wrong.cause)
+            await _fail(send, wrong.id, _cause(wrong.cause, headers, scope))
         except AgentError as wrong:
             await _fail(send, id, wrong)
         except asyncio.CancelledError:
@@ -151,12 +151,15 @@ class Site:
 
     async def _plain(self, scope: Scope, send: Send) -> None:
         path, method = scope["path"], scope["method"]
-        if path in self._peers and method not in ("GET", "HEAD"):
-            await _send(send, 405, _problem("ask an agent with POST"), [(b"allow", b"POST, GET")])
+        if path in self._peers and (path != "/" or method not in ("GET", "HEAD")):
+            allowed = b"GET, HEAD, POST" if path == "/" else b"POST"
+            await _send(send, 405, _problem("ask an agent with POST"), [(b"allow", allowed)])
         elif method not in ("GET", "HEAD"):
-            await _send(
-                send, 404 if path not in self._cards else 405, _problem(f"nothing answers {method} {path}")
-            )
+            problem = _problem(f"nothing answers {method} {path}")
+            if path in self._cards:
+                await _send(send, 405, problem, [(b"allow", b"GET, HEAD")])
+            else:
+                await _send(send, 404, problem)
         elif (mount := self._cards.get(path)) is not None:
             await self._card(scope, send, mount)
         elif path == "/healthz":
@@ -170,7 +173,7 @@ class Site:
             await _send(send, 404, _problem(f"there is nothing at {path}; the agents are listed at /"))
 
     async def _card(self, scope: Scope, send: Send, mount: Mount) -> None:
-        seen = next((value for name, value in scope["headers"] if name == b"if-none-match"), b"")
+        seen = _wanted(scope["headers"]).get(b"if-none-match", b"")
         if seen and (
             seen == b"*" or mount.etag in [tag.strip().removeprefix(b"W/") for tag in seen.split(b",")]
         ):
@@ -180,6 +183,25 @@ class Site:
         length = (b"content-length", b"%d" % len(mount.body))
         await send({"type": "http.response.start", "status": 200, "headers": [*mount.headers, length]})
         await send({"type": "http.response.body", "body": mount.body if scope["method"] == "GET" else b""})
+
+
+def _wanted(sent: Sequence[tuple[bytes, bytes]]) -> Headers:
+    """The headers we look at. One that came on several lines is one list (RFC 9110, 5.3)."""
+    headers: Headers = {}
+    for name, value in sent:
+        if name in _WANTED:
+            headers[name] = b"%b, %b" % (headers[name], value) if name in headers else value
+    return headers
+
+
+def _cause(cause: AgentError, headers: Headers, scope: Scope) -> AgentError:
+    """What is wrong with a request that was not understood: perhaps it is in a version we do not speak."""
+    if cause.name not in ("ParseError", "InvalidRequest", "TooLarge"):
+        try:
+            spoken(headers.get(b"a2a-version", b""), scope["query_string"])
+        except AgentError as unspoken:
+            return unspoken
+    return cause
 
 
 def _check_type(headers: Headers) -> None:

@@ -45,15 +45,17 @@ FRESH_FOLDS = 64
 
 
 class _Item:
-    __slots__ = ("attempts", "body", "due", "epoch", "kind", "log", "name", "node", "topic")
+    __slots__ = ("again", "attempts", "body", "due", "epoch", "kind", "log", "name", "node", "topic")
 
-    def __init__(self, new: NewWork) -> None:
-        self.kind = new.kind
-        self.topic = new.topic
-        self.log = new.log
-        self.body = new.body
-        self.name = new.name
-        self.due = new.due
+    def __init__(self, put: NewWork) -> None:
+        self.kind = put.kind
+        self.topic = put.topic
+        self.log = put.log
+        self.body = put.body
+        self.name = put.name
+        self.due = put.due
+        # When it is due once more, if it was put again while somebody held it.
+        self.again: float | None = None
         self.node = ""
         self.epoch = 0
         self.attempts = 0
@@ -74,7 +76,7 @@ class MemoryStore:
         self._who: dict[tuple[str, str, str, str], Label] = {}
         self._over = 0
         self._changes = 0
-        self._records: dict[str, bytes] = {}
+        self._records: dict[str, tuple[bytes, str]] = {}
         self._work: dict[int, _Item] = {}
         self._named: dict[str, int] = {}
         self._due: list[tuple[float, int]] = []
@@ -134,9 +136,9 @@ class MemoryStore:
                 return Fenced(f"work {claim.work} is no longer held at epoch {claim.epoch}")
         for record in batch.records:
             if record.is_new:
-                body = self._records.get(_key(record.kind, record.key))
-                if body is not None:
-                    return Present(Record(record.kind, record.key, body))
+                there = self._records.get(_key(record.kind, record.key))
+                if there is not None:
+                    return Present(Record(record.kind, record.key, *there))
         if begun and len(self._tasks) + begun > self.tasks_max and not self._make_room(begun):
             return StoreFull(f"{self.tasks_max} tasks are active")
         return None
@@ -173,7 +175,7 @@ class MemoryStore:
         who = self._who.get(key)
         if who is None:
             who = self._who[key] = Label(*key)
-        log = Log(who, label.context)
+        log = Log(who, label.context, self._feed_start + len(self._feed))
         if label.kind == "task":
             self._tasks[name] = log
         else:
@@ -208,47 +210,57 @@ class MemoryStore:
 
     def _keep(self, record: Record) -> None:
         key = _key(record.kind, record.key)
-        self._records[key] = record.body
+        self._records[key] = (record.body, record.log)
         log = self._log(record.log)
-        if log is not None:
-            log.key = key
+        if log is not None and key not in log.keys:
+            log.keys = (*log.keys, key)
 
     def _end(self, batch: Batch) -> None:
         for work in batch.ends:
-            item = self._work.pop(work, None)
-            if item is not None and item.name:
+            item = self._work.get(work)
+            if item is not None and item.again is not None:
+                self._free(work, item, item.again)
+            elif item is not None:
+                del self._work[work]
                 self._named.pop(item.name, None)
         for name in batch.drops:
             self._work.pop(self._named.pop(name, 0), None)
 
-    def _put(self, news: Sequence[NewWork]) -> None:
-        for new in news:
-            known = self._named.get(new.name) if new.name else None
+    def _put(self, several: Sequence[NewWork]) -> None:
+        for put in several:
+            known = self._named.get(put.name) if put.name else None
             if known is not None:
-                self._work[known].due = new.due
-                heapq.heappush(self._due, (new.due, known))
+                self._put_again(known, put.due)
                 continue
             self._last_work += 1
             work = self._last_work
-            item = self._work[work] = _Item(new)
-            if new.name:
-                self._named[new.name] = work
-            claimant = self._claimant_for(new)
+            item = self._work[work] = _Item(put)
+            if put.name:
+                self._named[put.name] = work
+            claimant = self._claimant_for(put)
             if claimant is None:
-                heapq.heappush(self._due, (new.due, work))
+                heapq.heappush(self._due, (put.due, work))
                 for other in self._claimants:
                     other.hint()
             else:
-                claimant.free[new.topic] -= 1
+                claimant.free[put.topic] -= 1
                 item.node = claimant.node
                 item.epoch = item.attempts = 1
-                claimant.take(item.held(work, new.memo))
+                claimant.take(item.held(work, put.memo))
 
-    def _claimant_for(self, new: NewWork) -> Claimant | None:
-        if new.due > 0:
+    def _put_again(self, work: int, due: float) -> None:
+        """Named work is there already: it moves, or, while somebody holds it, comes again afterwards."""
+        item = self._work[work]
+        if item.node:
+            item.again = due if item.again is None else min(item.again, due)
+        else:
+            self._free(work, item, due)
+
+    def _claimant_for(self, put: NewWork) -> Claimant | None:
+        if put.due > 0:
             return None
         for claimant in self._claimants:
-            if claimant.free.get(new.topic, 0) > 0:
+            if claimant.free.get(put.topic, 0) > 0:
                 return claimant
         return None
 
@@ -275,14 +287,19 @@ class MemoryStore:
         else:
             log = self._journals.pop(name, None)
         if log is not None:
-            self._records.pop(log.key, None)
+            for key in log.keys:
+                if self._records.get(key, ("", ""))[1] == name:
+                    del self._records[key]
             log.wake()
 
     async def sweep(self, before: float, limit: int) -> int:
-        old = [name for name, log in self._tasks.items() if log.is_over and log.at < before][:limit]
-        for name in old:
+        busy = {item.log for item in self._work.values()}
+        past = [
+            name for name, log in self._tasks.items() if log.is_over and log.at < before and name not in busy
+        ]
+        for name in past[:limit]:
             self._bury(name)
-        return len(old)
+        return len(past[:limit])
 
     # Reading.
 
@@ -303,7 +320,8 @@ class MemoryStore:
         return found.snapshot if at is None or found.snapshot[0] <= at else None
 
     def record(self, kind: str, key: str) -> bytes | None:
-        return self._records.get(_key(kind, key))
+        there = self._records.get(_key(kind, key))
+        return None if there is None else there[0]
 
     async def wait(self, log: str, after: int) -> None:
         found = self._log(log)
@@ -314,7 +332,12 @@ class MemoryStore:
             found.waiters = [waiter]
         else:
             found.waiters.append(waiter)
-        await waiter
+        try:
+            await waiter
+        finally:
+            # Who stopped waiting leaves nothing behind: a question may be watched in vain a thousand times.
+            if waiter.cancelled() and found.waiters is not None:
+                found.waiters.remove(waiter)
 
     async def find(self, query: Query) -> Found:
         start = _place(query.token)
@@ -337,9 +360,16 @@ class MemoryStore:
 
     def feed(self, after: int, limit: int = 1000) -> Sequence[Fed]:
         start = max(after - self._feed_start, 0)
-        first = self._feed_start + start + 1
-        noted = zip(self._feed[start : start + limit], self._feed_seqs[start : start + limit], strict=True)
-        return [Fed(first + i, log, seq) for i, (log, seq) in enumerate(noted)]
+        fed: list[Fed] = []
+        for place in range(start, len(self._feed)):
+            if len(fed) == limit:
+                break
+            name, position = self._feed[place], self._feed_start + place + 1
+            log = self._tasks.get(name)
+            # What is gone is not fed, and a log begun anew under its name is another one.
+            if log is not None and position > log.born:
+                fed.append(Fed(position, name, self._feed_seqs[place]))
+        return fed
 
     # Work.
 
@@ -376,8 +406,9 @@ class MemoryStore:
 
     def _free(self, work: int, item: _Item, due: float) -> None:
         item.node = ""
-        item.due = due
-        heapq.heappush(self._due, (due, work))
+        item.due = due if item.again is None else min(due, item.again)
+        item.again = None
+        heapq.heappush(self._due, (item.due, work))
 
     async def beat(self, node: str, until: float, now: float) -> int:
         self._nodes[node] = until
@@ -392,7 +423,13 @@ class MemoryStore:
         return ended
 
     def next_due(self) -> float | None:
-        return self._due[0][0] if self._due else None
+        while self._due:
+            due, work = self._due[0]
+            item = self._work.get(work)
+            if item is not None and not item.node and item.due == due:
+                return due
+            heapq.heappop(self._due)
+        return None
 
     async def close(self) -> None:
         for log in (*self._tasks.values(), *self._journals.values()):

@@ -46,10 +46,11 @@ class Log:
     __slots__ = (
         "append_id",
         "at",
+        "born",
         "context",
         "events",
         "hidden",
-        "key",
+        "keys",
         "order",
         "seq",
         "snapshot",
@@ -58,9 +59,11 @@ class Log:
         "who",
     )
 
-    def __init__(self, who: Label, context: str) -> None:
+    def __init__(self, who: Label, context: str, born: int) -> None:
         self.who = who
         self.context = context
+        # After which position of the feed it began.
+        self.born = born
         self.state = State.UNKNOWN
         self.at = 0.0
         self.hidden = False
@@ -70,8 +73,8 @@ class Log:
         self.snapshot: tuple[int, bytes] | None = None
         self.waiters: list[asyncio.Future[None]] | None = None
         self.order = 0
-        # The record that dies with this log.
-        self.key = ""
+        # The records that die with this log.
+        self.keys: tuple[str, ...] = ()
 
     @property
     def is_over(self) -> bool:

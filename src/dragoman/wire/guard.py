@@ -49,6 +49,7 @@ def check(body: bytes, limit_bytes: int = BODY_BYTES_MAX) -> Facts:
     text = _without_escapes(body) if has_escapes else body
     if body.count(b"{") + body.count(b"[") > DEPTH_MAX:
         _check_depth(text)
+    snake = b"_" in body
     if len(body) <= DUPLICATES_BYTES_MAX:
         keys = _KEYS(text)
         values = keys.count(b"")
@@ -56,7 +57,8 @@ def check(body: bytes, limit_bytes: int = BODY_BYTES_MAX) -> Facts:
         # A key with an escape left may be another key's twin; only a real parse can tell.
         if distinct != len(keys) - values or (has_escapes and b"\\" in b"".join(keys)):
             _check_keys(body)
-    return _LENIENT if b"_" in body and spells_snake(body) else _PLAIN
+        snake = snake and b"_" in b"".join(keys)
+    return _LENIENT if snake and spells_snake(body) else _PLAIN
 
 
 # One item per string: a key with its closing quote (so that the empty key is something), b"" for a value.

@@ -197,7 +197,7 @@ def _enumeration(kind: type, peer: bool, zero_is_unset: bool) -> Read:
             number = _integer(value, at, INT32_MIN, INT32_MAX)
             member = numbered[number] if 0 <= number < len(numbered) else None
             zero = number == 0
-        elif not peer:
+        else:
             raise _misfit(wanted, value, at)
         if zero and zero_is_unset:
             return None

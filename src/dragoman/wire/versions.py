@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs
+from urllib.parse import parse_qsl
 
 from ..model.errors import error
 
@@ -27,18 +27,15 @@ def spoken(header: bytes, query: bytes) -> str:
     """
     if header == b"1.0" and not query:
         return NEWEST
-    named = header.decode("latin-1").strip()
-    if query:
-        asked = parse_qs(query.decode("latin-1"), keep_blank_values=True).get("A2A-Version", [""])[-1].strip()
-        if asked and named and two_numbers(asked) != two_numbers(named):
-            raise error(
-                "InvalidRequest",
-                f"the header says version {named} and the address says {asked}",
-                at="A2A-Version",
-            )
-        named = named or asked
-    if not named:
+    said = header.decode("latin-1").split(",")
+    # Names of service parameters are not case-sensitive (§3.2.6), in the address no more than in headers.
+    said += [text for name, text in parse_qsl(query.decode("latin-1")) if name.lower() == "a2a-version"]
+    said = [text.strip() for text in said if text.strip()]
+    if not said:
         return NEWEST
+    if len({two_numbers(text) or text for text in said}) > 1:
+        raise error("InvalidRequest", f"the request says version {' and '.join(said)}", at="A2A-Version")
+    named = said[0]
     version = two_numbers(named)
     if version not in SPOKEN:
         raise error(

@@ -79,8 +79,7 @@ class Executor:
             return
         there = self._running.get(work.log)
         if there is not None:
-            if there.turn.is_asking:
-                self._resume(there.turn, work)
+            if there.turn.is_asking and self._resume(there.turn, work):
                 return
             self.forget(work.log)
         runner = self._runners[work.topic]
@@ -106,6 +105,7 @@ class Executor:
             here = self._running.get(work.log)
             if here is not None and here.turn is turn:
                 del self._running[work.log]
+                self._parked.pop(work.log, None)
             if turn.holds_slot:
                 self._give_back(work.topic)
 
@@ -173,14 +173,21 @@ class Executor:
             oldest = next(iter(self._parked))
             del self._parked[oldest]
             running = self._running.pop(oldest, None)
-            if running is not None and running.turn.is_asking:
+            if running is not None:
+                running.turn.lose()
                 running.task.cancel()
 
-    def _resume(self, turn: Turn, work: Work) -> None:
+    def _resume(self, turn: Turn, work: Work) -> bool:
         row = self._store.row(work.log)
         assert row is not None, "a task that is answered is there"
+        had_slot = turn.holds_slot
+        if not turn.resume(work, load(self._store, work.log, row.seq), row.seq):
+            return False
         self._parked.pop(work.log, None)
-        turn.resume(work, load(self._store, work.log, row.seq), row.seq)
+        if had_slot:
+            # The answer was quicker than the question's own commit: it brought a second slot.
+            self._give_back(work.topic)
+        return True
 
     def _give_back(self, topic: str) -> None:
         self.free[topic] += 1

@@ -17,7 +17,8 @@ from msgspec import Struct
 __all__ = ["Asked", "Entry", "Journal", "Mismatch", "Stepped", "digest", "journal_log"]
 
 # How long a remembered entry waits for its turn before the agent is told that it changed its ways.
-STALL_SECONDS = 5.0
+# Another branch may be about something long that is no step: better late than wrong.
+STALL_SECONDS = 300.0
 
 
 class Stepped(Struct, frozen=True, tag="step", omit_defaults=True):
@@ -70,6 +71,7 @@ class Journal:
     def __init__(self, events: Sequence[bytes] = ()) -> None:
         self._entries: list[Entry] = [_decode(event) for event in events]
         self._at = 0
+        self._spoken = 0
         self._waiting: dict[int, asyncio.Future[None]] = {}
         self._used: set[str] = set()
         self._steps = {entry.key: i for i, entry in enumerate(self._entries) if isinstance(entry, Stepped)}
@@ -114,26 +116,36 @@ class Journal:
         return entry.seq
 
     async def _in_order(self, place: int) -> None:
-        if place != self._at:
+        # What was said before it must be said again first: else a branch that speaks after its own
+        # step would be overtaken by the branch of this one.
+        if place != self._at or self._spoken < self._entries[place].said:
             waiter = self._waiting[place] = asyncio.get_running_loop().create_future()
             try:
                 await asyncio.wait_for(waiter, STALL_SECONDS)
             except TimeoutError:
-                missing = self._entries[self._at]
-                what = (
-                    f"step {missing.key!r}" if isinstance(missing, Stepped) else f"question {missing.ordinal}"
-                )
-                raise Mismatch(
-                    f"the turn ran again and did not come to {what}, which it had come to before"
-                ) from None
+                raise Mismatch(f"the turn ran again and {self._missing()}") from None
         self._at += 1
         # The branch that got this entry goes on first; the next entry is given when it has paused.
         asyncio.get_running_loop().call_soon(self._next)
 
+    def spoke(self, said: int) -> None:
+        """The turn said again what it had said before, so much of it by now."""
+        self._spoken = said
+        if self._waiting:
+            self._next()
+
+    def _missing(self) -> str:
+        entry = self._entries[self._at]
+        if self._at in self._waiting:
+            return f"did not say what it had said before ({self._spoken} of {entry.said})"
+        what = f"step {entry.key!r}" if isinstance(entry, Stepped) else f"question {entry.ordinal}"
+        return f"did not come to {what}, which it had come to before"
+
     def _next(self) -> None:
-        waiter = self._waiting.pop(self._at, None)
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
+        if self._at in self._waiting and self._entries[self._at].said <= self._spoken:
+            waiter = self._waiting.pop(self._at)
+            if not waiter.done():
+                waiter.set_result(None)
 
     @staticmethod
     def spell(entry: Entry) -> bytes:

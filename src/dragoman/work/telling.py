@@ -39,6 +39,7 @@ class Telling:
         "_snapshot_at",
         "_store",
         "_waiting",
+        "asked_at",
         "fold",
         "journal",
         "label",
@@ -61,6 +62,8 @@ class Telling:
         self._waiting: list[asyncio.Future[None]] = []
         self._is_due = False
         self._snapshot_at = 0
+        # Where the question stands that was asked last.
+        self.asked_at = 0
 
     def under(self, work: Work, fold: Fold, seq: int) -> None:
         """From here on, under this claim, after this position."""
@@ -104,6 +107,8 @@ class Telling:
         appends = [self._append(events, is_last)] if events else []
         if entry is not None:
             appends.append(self._journalled(entry))
+            if type(entry) is Asked:
+                self.asked_at = entry.seq
         closes = (journal_log(self.fold.id),) if is_last and self.journal is not None else ()
         batch = Batch(appends, work, (), self._claim, ends, (), closes)
         self._store.submit(batch, lambda refusal: self._done(refusal, batch, entry))
@@ -134,11 +139,13 @@ class Telling:
         events = self._in_flight
         assert events is not None, "a commit that nobody asked for came back"
         self._in_flight = None
-        if refusal is None:
-            self.seq += len(events)
+        if refusal is None or batch.claim is not self._claim:
+            if batch.claim is self._claim:
+                self.seq += len(events)
+            # Else the question was answered before its own commit was: that it is in the log is known.
             if entry is not None and self.journal is not None:
                 self.journal.seq += 1
-        elif isinstance(refusal, Conflict) and refusal.log == self.fold.id:
+        elif isinstance(refusal, Conflict) and refusal.log == self.fold.id and refusal.seq > self.seq:
             self._catch_up(batch, events, entry)
             return
         else:
@@ -163,6 +170,7 @@ class Telling:
         appends = [self._append(events, batch.appends[0].snapshot is not None)]
         if isinstance(entry, Asked):
             entry = msgspec.structs.replace(entry, seq=entry.seq + len(news))
+            self.asked_at = entry.seq
         if entry is not None:
             appends.append(self._journalled(entry))
         for data in self.pending:

@@ -16,7 +16,7 @@ import msgspec
 
 from ..core.tasks import TRANSITIONS, Fold, Give, Move, Say
 from ..model.agent import Conduct
-from ..model.events import MessageAdded, decode
+from ..model.events import ArtifactChanged, MessageAdded, StatusChanged, decode
 from ..model.peer import Clock
 from ..model.task import Artifact, Message, Metadata, Part, Role, State, replace
 from ..store.store import Claim, Label, NewWork, Store, Work
@@ -79,7 +79,10 @@ class Turn:
 
     @property
     def message(self) -> Message:
-        """The message this turn is about: the newest, as the turn began or was answered."""
+        """The message this turn is about: the one that opened the task, then the newest answer.
+
+        Whatever else callers said meanwhile is in `history`: a turn run again must begin with the same.
+        """
         return self._message
 
     @property
@@ -185,6 +188,7 @@ class Turn:
             if inspect.isawaitable(value):
                 value = await value
             known = msgspec.Raw(msgspec.json.encode(value))
+            await self._answered()
             await self._telling.drained()
             self._telling.flush(Stepped(key, mark, known, self._said))
             await self._telling.drained()
@@ -265,7 +269,10 @@ class Turn:
     async def _tell(self, command: Move | Give) -> None:
         self._said += 1
         if self._said <= self._said_before:
+            self._journal().spoke(self._said)
             return
+        if self._answer is not None:
+            await self._answered()
         if self.is_settled:
             raise Lost("this turn has ended its task and can say no more")
         telling = self._telling
@@ -278,8 +285,15 @@ class Turn:
         elif self._said % BREATH == 0:
             await asyncio.sleep(0)
 
+    async def _answered(self) -> None:
+        """Nothing is told while a question waits, by whatever branch: the claim ended with it."""
+        while self._answer is not None and not self._answer.done():
+            await asyncio.wait((self._answer,))
+
     async def _settle(self, command: Move | Say) -> None:
         telling = self._telling
+        if self._answer is not None:
+            await self._answered()
         if self.is_settled:
             raise Lost("this turn has already ended its task")
         if telling.is_flying:
@@ -322,13 +336,21 @@ class Turn:
         """Whether it waits for an answer, with nothing of it left to do."""
         return self._answer is not None and not self._answer.done()
 
-    def resume(self, work: Work, fold: Fold, seq: int) -> None:
-        """The answer came while the code was still in memory: go on with it under the new claim."""
+    def resume(self, work: Work, fold: Fold, seq: int) -> bool:
+        """The answer came while the code was still in memory: go on with it under this claim.
+
+        Not if the task went on elsewhere meanwhile: then this code stands at a point long past.
+        """
         assert self._answer is not None, "only a turn that asks is resumed"
+        at = self._telling.asked_at
+        since = [decode(data) for data in self._store.read(self.task_id, at, 1000)]
+        if work.attempts > 1 or any(isinstance(event, StatusChanged | ArtifactChanged) for event in since[1:]):
+            return False
         self._telling.under(work, fold, seq)
         self.holds_slot = True
         answer, self._answer = self._answer, None
-        answer.set_result(fold.last_from_caller())
+        answer.set_result(self._answer_after(at))
+        return True
 
 
 class Chunks:

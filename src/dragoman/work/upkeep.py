@@ -123,7 +123,8 @@ class Upkeep:
     def _ending(self, work: Work, row: Row) -> Batch:
         now = self._clock.now()
         fold = load(self._store, work.log, row.seq)
-        if row.head.state in INTERRUPTED:
+        # A question asked after a caller wanted to stop does not prolong the time given for that.
+        if row.head.state in INTERRUPTED and work.body != b"cancel":
             words = "The question was not answered in time."
             message = Message(self._clock.new_id(), Role.AGENT, (Part(text=words),), fold.context_id, fold.id)
             move = Move(State.FAILED, message, {"reason": "input-deadline"})
@@ -142,4 +143,5 @@ class Upkeep:
             msgspec.json.encode(fold.task()),
         )
         stop = NewWork("stop", STOP + row.label.agent, work.log)
-        return Batch((append,), (stop,), (), work.claim, (work.id,), (work.log,), (journal_log(work.log),))
+        drops = (work.log, f"deadline:{work.log}", f"cancel:{work.log}")
+        return Batch((append,), (stop,), (), work.claim, (work.id,), drops, (journal_log(work.log),))

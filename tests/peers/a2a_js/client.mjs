@@ -300,11 +300,11 @@ const CASES = {
 
 // A stream that is left in its middle and subscribed to again, twice, with no cursor.
 async function cutAndResumed(number) {
-  const chunks = 60;
+  const chunks = 150;
   const firsts = [];
   let seen = new Seen();
   let items = client.sendMessageStream(said(`chunks ${chunks}`));
-  for (const cut of [1 + (number % 25), 2 + (number % 5)]) {
+  for (const cut of [1 + (number % 50), 2 + (number % 5)]) {
     for (;;) {
       const { value, done } = await items.next();
       if (done) break;

@@ -4,6 +4,8 @@
 right is not known here: the tests compare.
 """
 
+# ruff: noqa: T201 -- a program: what it prints is read
+
 from __future__ import annotations
 
 import asyncio
@@ -176,7 +178,9 @@ async def list_pages() -> Any:
     made = [(await task(f"echo {number}", contextId=context)).id for number in range(5)]
     sizes, found, totals, token = [], [], set(), ""
     while True:
-        page = await calling.list_tasks(pb.ListTasksRequest(context_id=context, page_size=2, page_token=token))
+        page = await calling.list_tasks(
+            pb.ListTasksRequest(context_id=context, page_size=2, page_token=token)
+        )
         sizes.append(len(page.tasks))
         totals.add(page.total_size)
         found += [one.id for one in page.tasks]
@@ -257,7 +261,11 @@ async def parts() -> Any:
     more: list[dict[str, Any]] = [
         {"text": "plain", "mediaType": "text/plain"},
         {"text": ""},
-        {"raw": base64.b64encode(bytes(range(256))).decode(), "filename": "all.bin", "mediaType": "application/octet-stream"},
+        {
+            "raw": base64.b64encode(bytes(range(256))).decode(),
+            "filename": "all.bin",
+            "mediaType": "application/octet-stream",
+        },
         {"raw": "", "filename": "empty.bin"},
         {"url": "https://example.com/a.png", "filename": "a.png", "mediaType": "image/png"},
         {"data": {"nested": [1, 2.5, True, None, {"a": ""}]}},
@@ -268,7 +276,10 @@ async def parts() -> Any:
         {"text": "noted", "metadata": {"k": {"n": 1}}},
     ]
     answer = (await send(said("mirror", more))).task
-    return {"parts": [MessageToDict(part) for part in answer.artifacts[0].parts] == more, "state": state(answer)}
+    return {
+        "parts": [MessageToDict(part) for part in answer.artifacts[0].parts] == more,
+        "state": state(answer),
+    }
 
 
 @case
@@ -348,11 +359,11 @@ async def versions() -> Any:
 
 async def cut_and_resumed(number: int) -> dict[str, Any]:
     """A stream that is left in its middle and subscribed to again, twice, with no cursor."""
-    chunks = 60
+    chunks = 150
     seen = Seen()
     items = streaming.send_message(said(f"chunks {chunks}"))
     firsts = []
-    for cut in (1 + number % 25, 2 + number % 5):
+    for cut in (1 + number % 50, 2 + number % 5):
         async for item in items:
             seen.take(item)
             if len(seen.kinds) > cut:
@@ -387,7 +398,8 @@ async def main(tasks: str, what: str, count: int) -> None:
         streaming = await create_client(tasks, ClientConfig(streaming=True, httpx_client=http))
         if what == "reconnect":
             for start in range(0, count, 10):
-                for one in await asyncio.gather(*(cut_and_resumed(n) for n in range(start, min(count, start + 10)))):
+                numbers = range(start, min(count, start + 10))
+                for one in await asyncio.gather(*map(cut_and_resumed, numbers)):
                     print(json.dumps(one), flush=True)
             return
         wordy = await create_client(what, ClientConfig(streaming=False, httpx_client=http))

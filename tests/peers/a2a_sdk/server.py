@@ -3,6 +3,8 @@
 `server.py` serves on a free port and prints its address; it ends when told to.
 """
 
+# ruff: noqa: T201 -- a program: what it prints is read
+
 from __future__ import annotations
 
 import asyncio
@@ -84,7 +86,9 @@ def main() -> None:
         name="peer",
         description="Does what the first word says.",
         version="1.0.0",
-        supported_interfaces=[pb.AgentInterface(url=f"{url}/", protocol_binding="JSONRPC", protocol_version="1.0")],
+        supported_interfaces=[
+            pb.AgentInterface(url=f"{url}/", protocol_binding="JSONRPC", protocol_version="1.0")
+        ],
         capabilities=pb.AgentCapabilities(streaming=True),
         default_input_modes=["text/plain"],
         default_output_modes=["text/plain"],

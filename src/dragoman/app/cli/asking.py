@@ -7,61 +7,25 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing, asynccontextmanager
 
 from ...client.client import Client
-from ...client.errors import TimedOut
+from ...client.errors import Refused, TimedOut
 from ...core.tasks import INTERRUPTED
-from ...model.events import Logged, Replied, StatusChanged, TaskCreated
+from ...model.card import Card
+from ...model.errors import Fault
+from ...model.events import Logged, TaskCreated
 from ...model.operations.a2a import List
 from ...model.peer import SystemClock
 from ...model.task import Message, Metadata, Part, Role, State, Task
 from .failures import Failure
-from .options import Shown, Way
+from .options import Shown
 from .progress import Progress
 from .reaching import reach
+from .seen import Seen
 from .showing import Text, exit_of, is_at_rest
 from .speech import command, note, say_json
 
-__all__ = ["Seen", "cancel", "card", "get", "page", "send", "subscribe"]
+__all__ = ["cancel", "card", "get", "page", "send", "subscribe"]
 
 POLLS_GROW, POLL_GROWTH_MAX = 1.25, 5.0
-
-
-class Seen:
-    """What was seen of a task so far: for whoever gives up, or is interrupted."""
-
-    def __init__(self, way: Way, task_id: str = "") -> None:
-        self.way = way
-        self.task_id = task_id
-        self.context_id = ""
-        self.state: State | None = None
-        self.reply: Message | None = None
-        self.words = ""
-
-    def note(self, logged: Logged) -> bool:
-        """Take an event in; whether it asks the caller to act."""
-        match logged.event:
-            case TaskCreated(task=task):
-                self.task_id, self.context_id, self.state = task.id, task.context_id, task.state
-                said = task.status.message
-            case StatusChanged(status=status):
-                self.state, said = status.state, status.message
-            case Replied(message=message):
-                self.reply = message
-                return False
-            case _:
-                return False
-        if said is not None:
-            self.words = said.text
-        return self.state in INTERRUPTED
-
-    def where(self) -> str:
-        """The command that shows what became of it."""
-        target = [self.way.target] if self.way.target else []
-        return command("task", "get", *target, self.task_id, "--wait")
-
-    def last(self) -> str:
-        if not self.task_id:
-            return "no task was seen"
-        return f"task {self.task_id} was {self.state.word if self.state else 'not yet seen'}"
 
 
 @asynccontextmanager
@@ -72,17 +36,34 @@ async def _bounded(seen: Seen) -> AsyncGenerator[Client, None]:
     async with reach(seen.way) as client:
         try:
             async with asyncio.timeout(seconds):
+                await _card_of(client)
                 yield client
         except (TimeoutError, TimedOut) as late:
             message = str(late.message) if isinstance(late, TimedOut) else ""
             elapsed = asyncio.get_running_loop().time() - began
             message = message or f"not settled after {elapsed:.1f} s; {seen.last()}"
-            hint = seen.where() if seen.task_id else f"Allow more with --timeout, or look: {command('task', 'list')}"
+            hint = (
+                seen.where()
+                if seen.task_id
+                else f"Allow more with --timeout, or look: {command('task', 'list')}"
+            )
             raise Failure("A2ACLI_ERR_TIMEOUT", message, hint) from None
+        except Refused as closed:
+            if "Authorization" in seen.way.headers or closed.seen.get("status") != 401:
+                raise
+            hint = "Give the credential with --bearer TOKEN or --header NAME:VALUE."
+            raise Failure("A2ACLI_ERR_CREDENTIALS_MISSING", closed.message, hint) from None
         finally:
             if seen.way.debug:
                 for fault in client.faults:
                     note(f"debug: {fault}")
+
+
+async def _card_of(client: Client) -> Card:
+    try:
+        return await client.card()
+    except Fault as wrong:
+        raise Failure("A2ACLI_ERR_CARD_INVALID", str(wrong)) from None
 
 
 async def send(
@@ -168,7 +149,7 @@ async def page(seen: Seen, how: Shown, asked: List) -> int:
 
 async def card(seen: Seen, how: Shown) -> int:
     async with _bounded(seen) as client:
-        found = await client.card()
+        found = await _card_of(client)
         if how.as_json:
             say_json(found)
         else:

@@ -12,8 +12,8 @@ __all__ = ["Cleaner", "clean"]
 # A string that is never ended swallows no more than this; what follows is shown again.
 STRING_CHARACTERS_MAX = 4096
 
-# Bidi embeddings, overrides, isolates and marks; line and paragraph separators are no line ends of ours.
-_MARKS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+# Embeddings, overrides and isolates of bidirectional text: they make a line read otherwise than it is.
+_MARKS = re.compile("[\u202a-\u202e\u2066-\u2069]")
 # What begins a sequence or is a control of its own; tab and newline are text.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -54,7 +54,8 @@ class Cleaner:
         elif c < " " or "\x80" <= c <= "\x9f":
             # Terminals obey a control in the middle of a sequence; so is a newline kept.
             return self._plain(c)
-        elif not " " <= c <= "?":
+        elif not (" " <= c <= "?" or c == "\x7f"):
+            # The letter that ends the sequence; or something that no sequence has, which is text again.
             self._state = _TEXT
             return "" if c <= "~" else c
         return ""
@@ -80,13 +81,13 @@ class Cleaner:
             # Not the end of the string but of nothing: the escape begins a sequence of its own.
             self._state = _ESCAPE
             self._escaped(c)
-        elif c in "\x07\x9c\\" and (c != "\\" or self._state == _STRING_ESCAPE):
-            self._state = _TEXT
-        elif self._length >= STRING_CHARACTERS_MAX:
+        elif (
+            c in "\x07\x9c\\" and (c != "\\" or self._state == _STRING_ESCAPE)
+        ) or self._length >= STRING_CHARACTERS_MAX:
             self._state = _TEXT
         return ""
 
 
 def clean(text: str) -> str:
     """A whole text, made safe to show."""
-    return Cleaner().feed(text).rstrip("\r")
+    return Cleaner().feed(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from io import TextIOWrapper
 from typing import Any
 
 import typer
@@ -18,6 +19,10 @@ __all__ = ["end"]
 def end(command: Callable[[], Any], words: Sequence[str]) -> None:
     """Run the command and leave."""
     as_json = _wants_json(words)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # Whatever the locale can spell: nobody loses an answer to a letter.
+            stream.reconfigure(errors="backslashreplace")
     if os.environ.get("_DRAGOMAN_COMPLETE"):
         _ready_to_complete()
     try:

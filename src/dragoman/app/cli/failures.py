@@ -1,4 +1,4 @@
-"""How a command fails: the error codes of the A2A command line, ours beside them, and what each exits with."""
+"""How a command fails: the error codes of the A2A command line, ours beside them, and their exit codes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ EXITS = {
     "DRAGOMAN_ERR_ADDRESS": 1,
     "DRAGOMAN_ERR_AGENT_FILE": 1,
     "DRAGOMAN_ERR_FILE": 1,
-    "DRAGOMAN_ERR_INTERRUPTED": 130,
     "DRAGOMAN_ERR_NO_INTERFACE": 1,
     "DRAGOMAN_ERR_PEER": 1,
     "DRAGOMAN_ERR_STORE": 1,
@@ -101,15 +100,24 @@ def failure_of(wrong: BaseException) -> Failure | None:
         case Failure():
             return wrong
         case ConfigError():
-            return Failure("A2ACLI_ERR_USAGE", str(wrong), "`dragoman config show` says where each setting comes from.")
+            return Failure(
+                "A2ACLI_ERR_USAGE", str(wrong), "`dragoman config show` says where each setting comes from."
+            )
         case StoreHeld(holder=holder):
-            hint = f"dragoman task list {holder.address}" if holder is not None and holder.address else ""
+            hint = f"dragoman send {holder.address} hello" if holder is not None and holder.address else ""
             return Failure("DRAGOMAN_ERR_STORE_HELD", str(wrong), hint)
         case AgentError():
             name = f"{wrong.name}Error" if wrong.name in _SPECIFIED else wrong.name
-            return Failure(name, wrong.message, a2a_code=wrong.row.code)
+            hint = (
+                "`dragoman task list` shows the tasks that are there." if wrong.name == "TaskNotFound" else ""
+            )
+            return Failure(name, wrong.message, hint, a2a_code=wrong.row.code)
         case Fault():
-            return Failure("DRAGOMAN_ERR_PEER", str(wrong), "The agent broke the protocol; `--debug` shows what was seen.")
+            return Failure(
+                "DRAGOMAN_ERR_PEER",
+                str(wrong),
+                "The agent broke the protocol; `--debug` shows what was seen.",
+            )
         case _:
             return _of_client(wrong)
 
@@ -117,21 +125,27 @@ def failure_of(wrong: BaseException) -> Failure | None:
 def _of_client(wrong: BaseException) -> Failure | None:
     from ...client import errors as client
 
+    hint = ""
     match wrong:
         case client.NoCard():
             code = "A2ACLI_ERR_CARD_NOT_FOUND"
-        case client.Unreachable() | client.Cut():
+        case client.Unreachable():
             code = "A2ACLI_ERR_UNREACHABLE"
+        case client.Cut(seen=seen):
+            code = "A2ACLI_ERR_UNREACHABLE"
+            hint = f"dragoman task get {seen['task_id']}" if seen.get("task_id") else "dragoman task list"
         case client.TimedOut():
             code = "A2ACLI_ERR_TIMEOUT"
         case client.Refused(seen={"status": 401 | 403 | 407}):
             code = "A2ACLI_ERR_AUTH_FAILED"
-        case client.Untrusted():
+            hint = "Give the credential with --bearer TOKEN or --header NAME:VALUE."
+        case client.Untrusted(seen=seen):
             code = "DRAGOMAN_ERR_UNTRUSTED"
+            hint = f"If you trust it: --trust {seen.get('origin', 'ORIGIN')}"
         case client.NoInterface():
             code = "DRAGOMAN_ERR_NO_INTERFACE"
         case client.ClientError():
             code = "A2ACLI_ERR_INTERNAL"
         case _:
             return None
-    return Failure(code, wrong.message, wrong.advice)
+    return Failure(code, wrong.message, hint or wrong.advice)

@@ -34,7 +34,9 @@ def load_agents(targets: Sequence[str]) -> list[Agent]:
     names = [agent.name for agent in agents]
     for name in names:
         if names.count(name) > 1:
-            raise Failure(CODE, f"two agents are named {name!r}", "Each agent of a node needs a name of its own.")
+            raise Failure(
+                CODE, f"two agents are named {name!r}", "Each agent of a node needs a name of its own."
+            )
     return agents
 
 
@@ -102,7 +104,9 @@ def _from_module(name: str) -> ModuleType:
         return import_module(name)
     except ModuleNotFoundError as wrong:
         if wrong.name and (name == wrong.name or name.startswith(wrong.name + ".")):
-            raise Failure(CODE, f"there is neither a file nor a module {name!r}", "Files end in .py.") from None
+            raise Failure(
+                CODE, f"there is neither a file nor a module {name!r}", "Files end in .py."
+            ) from None
         raise _broken(name, wrong) from None
     except Exception as wrong:
         raise _broken(name, wrong) from None

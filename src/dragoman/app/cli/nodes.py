@@ -13,15 +13,32 @@ __all__ = ["add_node_commands"]
 
 Host = Annotated[str | None, Option("--host", metavar="HOST", help="Listen on this address [127.0.0.1].")]
 Port = Annotated[
-    int | None, Option("--port", metavar="PORT", min=0, max=65535, help="Listen on this port; 0 takes a free one [8420].")
+    int | None,
+    Option(
+        "--port", metavar="PORT", min=0, max=65535, help="Listen on this port; 0 takes a free one [8420]."
+    ),
 ]
 Store = Annotated[str | None, Option("--store", metavar="memory:|sqlite:PATH", help="Where tasks are kept.")]
 Log = Annotated[str | None, Option("--log-format", metavar="text|json", help="How to log on stderr [text].")]
 Level = Annotated[
-    str | None, Option("--log-level", metavar="LEVEL", help="What to log: debug, info, warning or error [info].")
+    str | None,
+    Option("--log-level", metavar="LEVEL", help="What to log: debug, info, warning or error [info]."),
 ]
 
-config = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The settings and where they come from.")
+Files = Annotated[
+    list[str], Argument(metavar="FILE[:NAME]...", help="Python files with agents in them; or module:name.")
+]
+InputDeadline = Annotated[
+    str | None,
+    Option("--input-deadline", metavar="TIME", help="How long a question waits, as in 2s or 7d [7d]."),
+]
+Url = Annotated[
+    str | None, Option("--url", metavar="URL", help="The address that cards say, behind a proxy.")
+]
+
+config = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="The settings and where they come from."
+)
 init = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Begin something that runs at once.")
 
 
@@ -53,14 +70,12 @@ def up(
 
 
 def serve(
-    target: Annotated[list[str], Argument(metavar="FILE[:NAME]...", help="Python files with agents; or module:name.")],
+    target: Files,
     host: Host = None,
     port: Port = None,
     store: Store = None,
-    input_deadline: Annotated[
-        str | None, Option("--input-deadline", metavar="TIME", help="How long a question waits, as in 2s or 7d [7d].")
-    ] = None,
-    url: Annotated[str | None, Option("--url", metavar="URL", help="The address that cards say, behind a proxy.")] = None,
+    input_deadline: InputDeadline = None,
+    url: Url = None,
     config: o.ConfigFile = None,
     log_format: Log = None,
     log_level: Level = None,
@@ -73,7 +88,9 @@ def serve(
     raise typer.Exit(serve(target, config, flags))
 
 
-def _flags(host: str | None, port: int | None, store: str | None, form: str | None, level: str | None) -> dict[str, Any]:
+def _flags(
+    host: str | None, port: int | None, store: str | None, form: str | None, level: str | None
+) -> dict[str, Any]:
     return {
         "node.host": host,
         "node.port": port,

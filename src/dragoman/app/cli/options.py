@@ -15,7 +15,9 @@ __all__ = ["Shown", "Way", "settings", "shown", "state_of", "target_and_task", "
 
 Target = Annotated[
     str | None,
-    Argument(metavar="TARGET", help="An agent's address, as http://host:port. Left out: this machine's node."),
+    Argument(
+        metavar="TARGET", help="An agent's address, as http://host:port. Left out: this machine's node."
+    ),
 ]
 
 # How the agent is reached.
@@ -44,7 +46,9 @@ Trust = Annotated[
 ]
 Timeout = Annotated[
     str | None,
-    Option("--timeout", metavar="TIME", envvar="A2ACLI_TIMEOUT", help="Give up after this long, as in 30s or 5m."),
+    Option(
+        "--timeout", metavar="TIME", envvar="A2ACLI_TIMEOUT", help="Give up after this long, as in 30s or 5m."
+    ),
 ]
 NodeStore = Annotated[
     str | None,
@@ -74,27 +78,33 @@ ExitStatus = Annotated[
 
 Text = Annotated[list[str] | None, Option("--text", metavar="TEXT", help="A part of text.")]
 File = Annotated[list[str] | None, Option("--file", metavar="PATH|URL", help="A file, or where one is.")]
-Data = Annotated[
+Value = Annotated[
     list[str] | None,
     Option("--data", metavar="PATH|-|JSON", help="A JSON value: in a file, on stdin, or as it is."),
 ]
 MediaType = Annotated[
     list[str] | None, Option("--media-type", metavar="TYPE", help="What the part before this is.")
 ]
-TaskId = Annotated[str, Option("--task-id", metavar="ID", envvar="A2ACLI_TASK_ID", help="Go on with this task.")]
+TaskId = Annotated[
+    str, Option("--task-id", metavar="ID", envvar="A2ACLI_TASK_ID", help="Go on with this task.")
+]
 ContextId = Annotated[
-    str, Option("--context-id", metavar="ID", envvar="A2ACLI_CONTEXT_ID", help="Begin a task in this context.")
+    str,
+    Option("--context-id", metavar="ID", envvar="A2ACLI_CONTEXT_ID", help="Begin a task in this context."),
 ]
 MessageId = Annotated[
     str, Option("--message-id", metavar="ID", help="The message's own id; the same when you retry.")
 ]
 Key = Annotated[
     str | None,
-    Option("--key", metavar="KEY", help="The same message under the same key is one task, however often sent."),
+    Option(
+        "--key", metavar="KEY", help="The same message under the same key is one task, however often sent."
+    ),
 ]
 Metadata = Annotated[str, Option("--metadata", metavar="JSON", help="An object that goes with the request.")]
 Async = Annotated[
-    bool, Option("--async", "--no-wait", "--return-immediately", help="Do not wait: answer with the task's id.")
+    bool,
+    Option("--async", "--no-wait", "--return-immediately", help="Do not wait: answer with the task's id."),
 ]
 History = Annotated[
     int | None,

@@ -31,9 +31,7 @@ class InOrder(TyperCommand):
         return super().parse_args(ctx, args)
 
 
-def parts_of(
-    words: str | None, order: Sequence[str], given: dict[str, list[str] | None]
-) -> tuple[Part, ...]:
+def parts_of(words: str | None, order: Sequence[str], given: dict[str, list[str] | None]) -> tuple[Part, ...]:
     """The parts: TEXT first, then each option in its place; a media type is of the part before it."""
     values = {name: iter(given[name] or ()) for name in PARTS}
     parts: list[tuple[str, str, str]] = []
@@ -45,7 +43,9 @@ def parts_of(
         if name != "media_type":
             parts.append((name, value, ""))
         elif len(parts) == options_begin:
-            raise typer.BadParameter("comes after the --text, --file or --data it is of", param_hint="'--media-type'")
+            raise typer.BadParameter(
+                "comes after the --text, --file or --data it is of", param_hint="'--media-type'"
+            )
         else:
             kind, said, _ = parts[-1]
             parts[-1] = (kind, said, value)

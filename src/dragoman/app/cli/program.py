@@ -45,7 +45,7 @@ def send(
     words: Annotated[str | None, Argument(metavar="TEXT", help="What to say; - reads it from stdin.")] = None,
     text: o.Text = None,
     file: o.File = None,
-    data: o.Data = None,
+    data: o.Value = None,
     media_type: o.MediaType = None,
     task_id: o.TaskId = "",
     context_id: o.ContextId = "",
@@ -71,13 +71,14 @@ def send(
     from . import asking
     from .parts import as_object, parts_of
     from .reaching import run
+    from .seen import Seen
 
     how = o.shown(output, streams=stream, quiet=quiet, raw=raw, exits_by_state=exit_status)
     target, words = o.target_and_text(target, words, agent_card)
     way = o.settings(target, agent_card, header, bearer, trust, timeout, store, debug)
     given = {"text": text, "file": file, "data": data, "media_type": media_type}
     parts = parts_of(words, ctx.meta["order"], given)
-    seen = asking.Seen(way, task_id)
+    seen = Seen(way, task_id)
     work = asking.send(
         seen,
         how,
@@ -113,8 +114,9 @@ def card_get(
     """Show an agent's card."""
     from . import asking
     from .reaching import run
+    from .seen import Seen
 
-    seen = asking.Seen(o.settings(target, agent_card, header, bearer, None, timeout, store, debug))
+    seen = Seen(o.settings(target, agent_card, header, bearer, None, timeout, store, debug))
     raise typer.Exit(run(asking.card(seen, o.shown(output, raw=raw)), seen))
 
 
@@ -133,7 +135,9 @@ def version(output: o.Output = "text") -> None:
 @app.command("help", epilog="Example: dragoman help task get")
 def help_(
     ctx: typer.Context,
-    words: Annotated[list[str] | None, Argument(metavar="[COMMAND]...", help="The command to explain.")] = None,
+    words: Annotated[
+        list[str] | None, Argument(metavar="[COMMAND]...", help="The command to explain.")
+    ] = None,
 ) -> None:
     """Explain a command."""
     assert ctx.parent is not None, "a command stands in the program"
@@ -173,5 +177,7 @@ def _program(
 def run() -> None:
     """The whole process: run a command, tell how it failed, exit with what the standard says."""
     from .ending import end
+    from .plain import load_no_pydantic
 
+    load_no_pydantic()
     end(lambda: app(prog_name="dragoman", standalone_mode=False), sys.argv[1:])

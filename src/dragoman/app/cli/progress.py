@@ -1,4 +1,4 @@
-"""That something goes on: one line on a terminal's stderr while a command waits, and nothing anywhere else."""
+"""That something goes on: one line on a terminal's stderr while a command waits; nothing anywhere else."""
 
 from __future__ import annotations
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import ipaddress
 import re
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from ...client.client import Client
 from .failures import Failure
@@ -15,7 +17,7 @@ from .places import holder_of, is_address
 from .speech import command, note
 
 if TYPE_CHECKING:
-    from .asking import Seen
+    from .seen import Seen
 
 __all__ = ["address_of", "reach", "run"]
 
@@ -35,13 +37,29 @@ def address_of(way: Way) -> str:
     """The URL of the agent: as it was given, by its host, or by its name on this machine's node."""
     target = way.target
     if target.startswith(("http://", "https://")):
+        if not _has_host(target):
+            raise Failure(
+                "A2ACLI_ERR_USAGE", f"{target!r} names no host", "It is like http://127.0.0.1:8420."
+            )
         return target
     if target and is_address(target):
         return f"{'http' if _is_near(target) else 'https'}://{target}"
     if target and not re.fullmatch(r"[^/\s]+", target):
-        raise Failure("A2ACLI_ERR_USAGE", f"{target!r} is not the address of an agent", "It is like http://127.0.0.1:8420.")
+        raise Failure(
+            "A2ACLI_ERR_USAGE",
+            f"{target!r} is not the address of an agent",
+            "It is like http://127.0.0.1:8420.",
+        )
     node = _local(way.store)
     return f"{node}/agents/{target}" if target else node
+
+
+def _has_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _is_near(target: str) -> bool:
@@ -65,7 +83,9 @@ def _local(store: str | None) -> str:
         return holder.address
     raise Failure(
         "A2ACLI_ERR_UNREACHABLE",
-        f"no node has the store {store} open" if store else "no TARGET was given, and no node is up on this machine",
+        f"no node has the store {store} open"
+        if store
+        else "no TARGET was given, and no node is up on this machine",
         f"Name an agent's address, or start one: {command('up')}",
     )
 
@@ -76,6 +96,8 @@ def run(work: Coroutine[Any, Any, int], seen: Seen) -> int:
         from ..logs import log_to
 
         log_to(level="debug")
+    gc.freeze()
+    gc.enable()
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:

@@ -98,7 +98,9 @@ async def _opened(node: Node) -> None:
         if not type(wrong).__module__.startswith("apsw"):
             raise
         raise Failure(
-            "DRAGOMAN_ERR_STORE", f"the store {url} cannot be opened: {wrong}", "Is the file a Dragoman store?"
+            "DRAGOMAN_ERR_STORE",
+            f"the store {url} cannot be opened: {wrong}",
+            "Is the file a Dragoman store?",
         ) from None
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from ..config import SECTIONS, ConfigError, load
 from .failures import Failure
+from .places import home_store
 from .speech import command, note, say, say_json
 
 __all__ = ["examine", "show_config", "write_agent"]
@@ -75,6 +76,9 @@ def examine(file: str | None, flags: dict[str, Any], as_json: bool) -> int:
     except ConfigError as wrong:
         findings = [Finding("config", "blocked", str(wrong), "Mend that setting.")]
     else:
+        if "store.url" not in config.sources:
+            # What `dragoman up` would take.
+            config.store.url = f"sqlite:{home_store()}"
         findings = asyncio.run(examine(config))
     is_blocked = any(finding.state == "blocked" for finding in findings)
     if as_json:

@@ -1,4 +1,4 @@
-"""How answers look: labelled fields and blocks for people and pipes, the protocol's own objects for programs."""
+"""How answers look to people and pipes: labelled fields, and blocks that an empty line ends."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Text:
 
     def block(self, label: str, text: str) -> None:
         self.close()
-        text = text if self._how.raw else clean(text)
-        say(f"{text}" if self._how.quiet else f"{label}:\n{text.removesuffix(chr(10))}\n")
+        text = (text if self._how.raw else clean(text)).removesuffix("\n")
+        say(text if self._how.quiet else f"{label}:\n{text}\n")
 
     def message(self, message: Message) -> None:
         self._parts("Message", message.parts)
@@ -122,10 +122,14 @@ class Text:
 
     def close(self) -> None:
         """End the block that is being written."""
-        if self._open:
-            self._open = ""
-            say("" if self._ends_line else "\n", end="\n" if not self._how.quiet or not self._ends_line else "")
-            self._ends_line = True
+        if not self._open:
+            return
+        self._open = ""
+        if not self._ends_line:
+            say("")
+        if not self._how.quiet:
+            say("")
+        self._ends_line = True
 
     def task(self, task: Task, *, with_parts: bool = True) -> None:
         """A task: what it brought, then what it is."""
@@ -159,7 +163,9 @@ class Text:
         if card.provider is not None:
             self.field("Provider", f"{card.provider.organization} {card.provider.url}")
         for interface in card.supported_interfaces:
-            self.field("Interface", f"{interface.protocol_binding} {interface.protocol_version} {interface.url}")
+            self.field(
+                "Interface", f"{interface.protocol_binding} {interface.protocol_version} {interface.url}"
+            )
         able = msgspec.structs.asdict(card.capabilities)
         for name in ("streaming", "push_notifications", "extended_agent_card"):
             self.field(name.replace("_", " ").capitalize(), _yes(able[name]))
@@ -182,7 +188,13 @@ def _yes(value: Any) -> str:
 
 def size_of(count: int) -> str:
     """A number of bytes, for people."""
-    return f"{count} bytes" if count < 10_000 else f"{count / 1000:.0f} kB" if count < 10_000_000 else f"{count / 1e6:.0f} MB"
+    return (
+        f"{count} bytes"
+        if count < 10_000
+        else f"{count / 1000:.0f} kB"
+        if count < 10_000_000
+        else f"{count / 1e6:.0f} MB"
+    )
 
 
 def is_at_rest(state: State) -> bool:

@@ -1,8 +1,9 @@
-"""What is said where: results on stdout, everything else on stderr, and how a command is written to be typed."""
+"""What is said where: results on stdout, all else on stderr; and how a command is written to be typed."""
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
@@ -10,6 +11,10 @@ from pathlib import Path
 from typing import Any
 
 __all__ = ["command", "is_terminal", "note", "say", "say_json"]
+
+
+# In UTF-8: DEL, the 8-bit controls, and what reorders bidirectional text.
+_OBEYED = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
 
 
 def say(text: str, *, end: str = "\n") -> None:
@@ -23,6 +28,8 @@ def say_json(value: Any) -> None:
     import msgspec
 
     text = value if isinstance(value, bytes) else msgspec.json.encode(value)
+    # JSON escapes what is below the space; terminals obey more than that.
+    text = _OBEYED.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), text)
     sys.stdout.flush()
     sys.stdout.buffer.write(text + b"\n")
     sys.stdout.buffer.flush()
@@ -48,7 +55,7 @@ def _program() -> str:
     called = Path(sys.argv[0])
     if called.name == "__main__.py":
         return f"{Path(sys.executable).name} -m dragoman"
-    if called.name != "dragoman" or (found := shutil.which("dragoman")) and os.path.samefile(found, called):
+    if called.name != "dragoman" or ((found := shutil.which("dragoman")) and os.path.samefile(found, called)):
         return "dragoman"
     try:
         return str(called.absolute().relative_to(Path.cwd()))

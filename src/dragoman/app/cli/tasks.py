@@ -11,7 +11,9 @@ from . import options as o
 
 __all__ = ["tasks"]
 
-tasks = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at tasks, follow them, stop them.")
+tasks = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Look at tasks, follow them, stop them."
+)
 
 TaskId = Annotated[str | None, Argument(metavar="TASK_ID", help="The task.")]
 
@@ -38,11 +40,12 @@ def get(
     """Show a task: its state and what it brought."""
     from . import asking
     from .reaching import run
+    from .seen import Seen
 
     how = o.shown(output, quiet=quiet, raw=raw, exits_by_state=exit_status)
     target, id = o.target_and_task(target, task_id)
     way = o.settings(target, agent_card, header, bearer, trust, timeout, store, debug)
-    seen = asking.Seen(way, id)
+    seen = Seen(way, id)
     poll_seconds = max(0.05, o.time_of(poll_interval, "--poll-interval")) if wait else None
     raise typer.Exit(run(asking.get(seen, how, history, poll_seconds), seen))
 
@@ -52,7 +55,9 @@ def list_tasks(
     target: o.Target = None,
     state: Annotated[str, Option("--state", metavar="STATE", help="Only those in this state.")] = "",
     context_id: Annotated[str, Option("--context-id", metavar="ID", help="Only those of this context.")] = "",
-    since: Annotated[str, Option("--since", metavar="TIMESTAMP", help="Only those that moved after this.")] = "",
+    since: Annotated[
+        str, Option("--since", metavar="TIMESTAMP", help="Only those that moved after this.")
+    ] = "",
     page_size: Annotated[int | None, Option("--page-size", metavar="N", help="At most so many [50].")] = None,
     page_token: Annotated[str, Option("--page-token", metavar="TOKEN", help="Go on after a page.")] = "",
     history: o.History = None,
@@ -71,9 +76,10 @@ def list_tasks(
     from ...model.operations.a2a import List
     from . import asking
     from .reaching import run
+    from .seen import Seen
 
     way = o.settings(target, agent_card, header, bearer, trust, timeout, store, debug)
-    seen = asking.Seen(way)
+    seen = Seen(way)
     asked = List(context_id, o.state_of(state), since, page_size, page_token, history, artifacts)
     raise typer.Exit(run(asking.page(seen, o.shown(output, streams=stream), asked), seen))
 
@@ -94,10 +100,11 @@ def cancel(
     """Stop a task."""
     from . import asking
     from .reaching import run
+    from .seen import Seen
 
     target, id = o.target_and_task(target, task_id)
     way = o.settings(target, agent_card, header, bearer, trust, timeout, store, debug)
-    seen = asking.Seen(way, id)
+    seen = Seen(way, id)
     raise typer.Exit(run(asking.cancel(seen, o.shown(output)), seen))
 
 
@@ -105,7 +112,9 @@ def cancel(
 def subscribe(
     target: o.Target = None,
     task_id: TaskId = None,
-    after: Annotated[int | None, Option("--after", metavar="SEQ", min=0, help="What came after this event.")] = None,
+    after: Annotated[
+        int | None, Option("--after", metavar="SEQ", min=0, help="What came after this event.")
+    ] = None,
     stream: o.Stream = False,
     output: o.Output = "text",
     quiet: o.Quiet = False,
@@ -122,9 +131,12 @@ def subscribe(
     """Follow a task until it is over or needs you."""
     from . import asking
     from .reaching import run
+    from .seen import Seen
 
-    how = o.shown(output, streams=stream or output == "text", quiet=quiet, raw=raw, exits_by_state=exit_status)
+    how = o.shown(
+        output, streams=stream or output == "text", quiet=quiet, raw=raw, exits_by_state=exit_status
+    )
     target, id = o.target_and_task(target, task_id)
     way = o.settings(target, agent_card, header, bearer, trust, timeout, store, debug)
-    seen = asking.Seen(way, id)
+    seen = Seen(way, id)
     raise typer.Exit(run(asking.subscribe(seen, how, after), seen))
