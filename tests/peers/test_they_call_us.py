@@ -1,4 +1,4 @@
-"""Other parties' clients talk to agents of ours: each does every case once; here is what it must have seen."""
+"""Other parties' clients talk to agents of ours: each does every case once; here is what it must see."""
 
 from __future__ import annotations
 

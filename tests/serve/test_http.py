@@ -1,4 +1,4 @@
-"""A node's HTTP as a hostile or merely odd peer meets it: bytes on a real socket, answers read byte by byte."""
+"""A node's HTTP as a hostile or merely odd peer meets it: bytes on a real socket, answers byte by byte."""
 
 from __future__ import annotations
 

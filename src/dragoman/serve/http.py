@@ -127,14 +127,12 @@ class Site:
         if not message.get("more_body"):
             return body
         chunks, size = [body], len(body)
-        while message.get("more_body"):
+        while message.get("more_body") and size <= most:
             message = await receive()
             chunks.append(message.get("body", b""))
             size += len(chunks[-1])
-            if size > most:
-                raise error(
-                    "TooLarge", f"The body has more than {most} bytes, which is what this node takes."
-                )
+        if size > most:
+            raise error("TooLarge", f"The body has more than {most} bytes, which is what this node takes.")
         return b"".join(chunks)
 
     async def _stream(

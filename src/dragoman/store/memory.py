@@ -336,7 +336,7 @@ class MemoryStore:
             await waiter
         finally:
             # Who stopped waiting leaves nothing behind: a question may be watched in vain a thousand times.
-            if waiter.cancelled() and found.waiters is not None:
+            if waiter.cancelled() and waiter in (found.waiters or ()):
                 found.waiters.remove(waiter)
 
     async def find(self, query: Query) -> Found:
