@@ -56,8 +56,9 @@ async def play(turn: Turn) -> None:
             elif kind == "w":
                 gate = os.environ["GATE"]
                 # A file, because the gate must outlive the process.
-                while not os.path.exists(gate):  # noqa: ASYNC110, ASYNC240
+                while not os.path.exists(gate):  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
+                note("passed", task, "")
 
 
 player = Agent("player", play, description="Plays the script in the message.", attempts_max=1_000_000)

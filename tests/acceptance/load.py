@@ -183,6 +183,8 @@ class Tended:
         self.node = node
         self._then = then
         self._is_over = False
+        # How those ended that were not asked to.
+        self.codes: list[int] = []
         self._task = asyncio.create_task(self._tend())
 
     async def _tend(self) -> int:
@@ -190,6 +192,7 @@ class Tended:
             code = await self.node.ended()
             if self._is_over:
                 return code
+            self.codes.append(code)
             keep_journals(self.node.path, self.node.effects, time.monotonic_ns())
             await self.node.start(fresh=False)
             self._then()
@@ -289,9 +292,8 @@ async def loaded(node: Node, told: Told, seed: int, clients: int, campaign: Awai
         while not is_over:
             await client.operate()
 
-    async with Caller(node.url) as caller:
-        async with asyncio.TaskGroup() as group:
-            for number in range(clients):
-                group.create_task(work(Client(node, told, caller, f"{seed}.{number}")))
-            await campaign
-            is_over = True
+    async with Caller(node.url) as caller, asyncio.TaskGroup() as group:
+        for number in range(clients):
+            group.create_task(work(Client(node, told, caller, f"{seed}.{number}")))
+        await campaign
+        is_over = True

@@ -38,9 +38,11 @@ def free_port() -> int:
 class Node:
     """One store and the processes that serve it, one after the other."""
 
-    def __init__(self, folder: Path, agents: Path = AGENTS, **environment: str) -> None:
+    def __init__(
+        self, folder: Path, agents: Path = AGENTS, disk: Path | None = None, **environment: str
+    ) -> None:
         self.folder = folder
-        self.path = folder / "store.db"
+        self.path = (disk or folder) / "store.db"
         self.effects = folder / "effects"
         self.effects.mkdir(exist_ok=True)
         self.port = free_port()
@@ -159,9 +161,11 @@ def _child(pid: int) -> int:
 
 
 @asynccontextmanager
-async def serving(folder: Path, agents: Path = AGENTS, **environment: str) -> AsyncIterator[Node]:
+async def serving(
+    folder: Path, agents: Path = AGENTS, disk: Path | None = None, **environment: str
+) -> AsyncIterator[Node]:
     """A node that is ended whatever happens."""
-    node = Node(folder, agents, **environment)
+    node = Node(folder, agents, disk, **environment)
     try:
         yield node
     finally:

@@ -27,10 +27,12 @@ _PROMISE = re.compile(
 )
 
 
-def strace(trace: Path) -> list[str]:
-    """The command that records what the command after it does."""
-    return ["strace", "-f", "--seccomp-bpf", "-y", "-xx", "-s", "9000000", "-e", f"trace={CALLS}", "-e", "signal=none",
-            "-o", str(trace)]  # fmt: skip
+def strace(trace: Path, inject: str = "") -> list[str]:
+    """The command that records what the command after it does, and perhaps does something to it."""
+    # With --seccomp-bpf strace 6.1 counts calls to inject at only up to one.
+    how = ["-e", f"inject={inject}"] if inject else ["--seccomp-bpf"]
+    what = ["-y", "-xx", "-s", "9000000", "-e", f"trace={CALLS}", "-e", "signal=none", "-o", str(trace)]
+    return ["strace", "-f", *how, *what]
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,10 @@ class Disk:
         self.names: dict[str, Inode] = {}
         self.durable_names: dict[str, Inode] = {}
         self.syncs = 0
+
+    def hold(self, path: Path, content: bytes) -> None:
+        """A file that was there, and synced, before anything was recorded."""
+        self.names[str(path)] = self.durable_names[str(path)] = Inode(bytearray(content))
 
     def do(self, deed: Deed) -> None:
         match deed:

@@ -10,8 +10,6 @@ import json
 import os
 import sys
 
-import uvicorn.lifespan.off
-import uvicorn.protocols.http.httptools_impl
 import uvloop  # noqa: F401
 
 import dragoman.app.cli
@@ -19,7 +17,7 @@ import dragoman.app.cli.loading
 import dragoman.app.cli.program
 import dragoman.app.cli.serving
 import dragoman.app.node
-import dragoman.store.sqlite  # noqa: F401
+import dragoman.store.sqlite
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.acceptance.checker import Verdict, judge
 from tests.acceptance.load import Client, Tended, Told
-from tests.acceptance.nodes import Caller, Died, Node, serving
+from tests.acceptance.nodes import Caller, Died, serving
 
 SCRIPT = "c c s c a c"
 SYNCS = "fsync,fdatasync"

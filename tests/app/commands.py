@@ -40,12 +40,16 @@ class Ran(NamedTuple):
 
     def field(self, label: str) -> str:
         """The last value of a labelled field."""
-        return [line for line in self.out.splitlines() if line.startswith(f"{label}: ")][-1].partition(": ")[2]
+        return [line for line in self.out.splitlines() if line.startswith(f"{label}: ")][-1].partition(": ")[
+            2
+        ]
 
 
 def environment(home: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
     """Ours, without what an operator may have set."""
-    ours = {name: value for name, value in os.environ.items() if not name.startswith(("DRAGOMAN_", "A2ACLI_"))}
+    ours = {
+        name: value for name, value in os.environ.items() if not name.startswith(("DRAGOMAN_", "A2ACLI_"))
+    }
     path = os.pathsep.join(filter(None, [str(ROOT / "src"), ours.get("PYTHONPATH", "")]))
     return {**ours, "PYTHONPATH": path, "DRAGOMAN_HOME": str(home), "COLUMNS": "80", **(more or {})}
 
@@ -73,7 +77,9 @@ def run(
 class Process:
     """A command that goes on: a node, or somebody who waits."""
 
-    def __init__(self, home: Path, *words: str, more: Mapping[str, str] | None = None, cwd: Path | None = None) -> None:
+    def __init__(
+        self, home: Path, *words: str, more: Mapping[str, str] | None = None, cwd: Path | None = None
+    ) -> None:
         self.popen = subprocess.Popen(
             [*DRAGOMAN, *words],
             env=environment(home, more),

@@ -28,7 +28,9 @@ def home(tmp_path: Path) -> Path:
 def run(home: Path) -> Callable[..., Ran]:
     """Runs one command."""
 
-    def command(*words: str, more: dict[str, str] | None = None, cwd: Path | None = None, stdin: str = "") -> Ran:
+    def command(
+        *words: str, more: dict[str, str] | None = None, cwd: Path | None = None, stdin: str = ""
+    ) -> Ran:
         return commands.run(home, *words, more=more, cwd=cwd, stdin=stdin)
 
     return command

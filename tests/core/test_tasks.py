@@ -90,11 +90,11 @@ def test_the_agent_moves_a_task_along_legal_edges_only(start: State, end: State)
 
 def test_terminal_states_are_those_without_exits():
     """Shows: S4-010, S4-019, S4-024"""
-    assert TERMINAL == {S.COMPLETED, S.FAILED, S.CANCELED, S.REJECTED}
-    assert TERMINAL == {state for state in State if not TRANSITIONS[state]}
-    assert INTERRUPTED == {S.INPUT_REQUIRED, S.AUTH_REQUIRED}
+    assert {S.COMPLETED, S.FAILED, S.CANCELED, S.REJECTED} == TERMINAL
+    assert {state for state in State if not TRANSITIONS[state]} == TERMINAL
+    assert {S.INPUT_REQUIRED, S.AUTH_REQUIRED} == INTERRUPTED
     assert SETTLED == TERMINAL | INTERRUPTED
-    assert ACTIVE == {S.SUBMITTED, S.WORKING, S.INPUT_REQUIRED, S.AUTH_REQUIRED}
+    assert {S.SUBMITTED, S.WORKING, S.INPUT_REQUIRED, S.AUTH_REQUIRED} == ACTIVE
 
 
 def test_every_active_state_can_be_canceled():

@@ -283,9 +283,9 @@ async def test_every_error_arrives_by_its_name(theirs: str) -> None:
 
 
 @shows("SubscribeToTask")
-async def test_a_task_that_is_over_is_told_of_by_a_subscription_all_the_same(theirs: str) -> None:
-    """Servers refuse it; our client then reads the task, so that its caller need not care."""
+async def test_a_task_that_is_over_cannot_be_subscribed_to(theirs: str) -> None:
     async with Client(theirs) as client:
         over = await task(client, "echo done")
-        now, _ = await folded(client.subscribe(over.id))
-        assert (now.state, now.text) == (State.COMPLETED, "done")
+        with pytest.raises(AgentError) as wrong:
+            await folded(client.subscribe(over.id))
+        assert wrong.value.name == "UnsupportedOperation"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from dragoman.core.tasks import INTERRUPTED, TRANSITIONS, Fold
@@ -40,6 +40,7 @@ class Checker:
         self.seed = seed
         self.step = 0
         self.broken: Broken | None = None
+        self.on_broken: Callable[[], object] = lambda: None
         self.tasks: dict[str, Shadow] = {}
         self.journals: dict[str, list[dict[str, Any]]] = {}
         # Work that must be there, by name: kind and log.
@@ -49,7 +50,7 @@ class Checker:
         self.epochs: dict[int, int] = {}
         self.until: dict[str, float] = {}
         self.opened: dict[str, set[str]] = {}
-        self.commits = self.refusals = self.crashes = self.takeovers = 0
+        self.commits = self.refusals = self.deaths = self.takeovers = 0
         self._trace = hashlib.blake2b(digest_size=8)
 
     @property
@@ -64,6 +65,7 @@ class Checker:
     def law(self, holds: bool, *words: object) -> None:
         if not holds and self.broken is None:
             self.broken = Broken(f"(seed {self.seed}, step {self.step}): {' '.join(map(str, words))}")
+            self.on_broken()
         if self.broken is not None:
             raise self.broken
 

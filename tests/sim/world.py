@@ -82,7 +82,6 @@ class View(FaultyStore):
         if not self.is_paused and world.chance(world.crash_rate):
             if world.chance(0.5):
                 self._commit(batch, lambda refusal: None, is_last=True)
-            world.checker.crashes += 1
             self.node.kill()
             return
         self._queue.append((batch, done))
@@ -145,7 +144,7 @@ class World:
     """Everything of one episode, made from a seed."""
 
     def __init__(self, seed: int, clock: TurnedClock, store: Store | None = None) -> None:
-        self.random = random.Random(seed)  # noqa: S311
+        self.random = random.Random(seed)
         self.clock = clock
         self.checker = Checker(seed)
         self.store: Any = store or MemoryStore(tasks_max=100_000)
@@ -153,10 +152,16 @@ class World:
         self.nodes: list[Node] = []
         self.agents: Sequence[Agent] = ()
         self.is_calm = False
-        self.crash_rate = self.random.choice((0.0, 0.001, 0.004))
+        self.crash_rate = self.random.choice((0.0, 0.002, 0.01))
         self.latency_seconds = self.random.choice((0.0, 0.0, 0.005, 0.05))
         self.loss = self.random.choice((0.0, 0.05, 0.2))
+        # What nobody caught: our own code must not fail, whatever the weather.
+        self.wrongs: list[str] = []
+        self.late: set[asyncio.Task[None]] = set()
         self._made = 0
+
+    def went_wrong(self, said: dict[str, Any]) -> None:
+        self.wrongs.append(f"{said.get('message')}: {said.get('exception')!r}")
 
     def chance(self, of: float) -> bool:
         return not self.is_calm and of > 0 and self.random.random() < of
@@ -204,6 +209,7 @@ class World:
         for node in [node for node in self.nodes if node.is_dead]:
             await node.gone()
             self.nodes.remove(node)
+            self.checker.deaths += 1
         while len(self.nodes) < NODES:
             await self.start_node()
 
@@ -257,10 +263,8 @@ class World:
                 pass
 
         task = asyncio.get_running_loop().create_task(late())
-        self._late.add(task)
-        task.add_done_callback(self._late.discard)
-
-    _late: set[asyncio.Task[None]] = set()
+        self.late.add(task)
+        task.add_done_callback(self.late.discard)
 
     async def stream(
         self, watch: Callable[[Node], AsyncGenerator[Sequence[Logged], None]]

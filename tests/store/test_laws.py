@@ -387,6 +387,23 @@ class Agrees(RuleBasedStateMachine):
     def name(self, short: str) -> str:
         return f"{short}-{self.swept.get(short, 0)}"
 
+    def right(self, draft: Draft) -> Claim | None:
+        """A claim that holds, or one that held once."""
+        bodies = self.model.bodies
+        held = [
+            work for work, body in bodies.items() if body in self.model.work and self.model.work[body].node
+        ]
+        among = list(bodies) if draft.is_late or not held else held
+        if not among or draft.pick is None:
+            return None
+        work = among[draft.pick % len(among)]
+        todo = self.model.work.get(bodies[work])
+        return Claim(work, max(1, todo.epoch - draft.is_late) if todo else 1)
+
+    async def settled(self, is_done: Callable[[], bool]) -> None:
+        while not is_done():
+            await asyncio.sleep(0)
+
     @invariant()
     def agree(self) -> None:
         for name in [*self.model.logs, *map(self.name, SHORT)]:

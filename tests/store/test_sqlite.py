@@ -152,7 +152,7 @@ async def test_the_bound_on_active_tasks_is_known_after_a_restart(tmp_path: Path
 
 
 async def test_logs_that_were_long_not_used_are_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("dragoman.store.sqlite_known.LOGS_KNOWN_MAX", 3)
+    monkeypatch.setattr("dragoman.store.sqlite_known.LOGS_KNOWN_MAX", 2)
     store = await open_store(tmp_path)
     logs = [f"t{n}" for n in range(10)]
     await begin(store, *logs)

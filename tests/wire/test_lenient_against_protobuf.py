@@ -82,15 +82,11 @@ MOMENTS = st.sampled_from(
         "2026-01-31T12:00:00.5Z",
         "2026-01-31T12:00:00.123456789-08:30",
         "2026-02-30T00:00:00Z",
-    ]
-    + [
         "0001-01-01T00:00:00Z",
         "9999-12-31T23:59:59.999Z",
         "2026-01-31",
         "2026-1-31T12:00:00Z",
         "0001-01-01T00:00:00+01:00",
-    ]
-    + [
         "2026-01-31T12:00:00",
         "2026-01-31t12:00:00z",
         "2016-12-31T23:59:60Z",
@@ -216,14 +212,16 @@ def test_json_that_may_be_wrong_is_refused_by_both_or_for_a_listed_reason(
 def _compare(kind: str, wire: Any) -> None:
     theirs_kind, decode = KINDS[kind]
     theirs = _read_by_protobuf(wire, theirs_kind)
+    refused = None
     try:
         ours = decode(json.dumps(wire).encode())
-    except AgentError as refused:
-        if theirs is not None:
-            assert any(
-                re.search(says, refused.message) and is_so(wire, theirs, refused.at, kind)
-                for says, is_so in STRICTER
-            ), f"only we refuse {wire}: {refused.message} at {refused.at}"
+    except AgentError as wrong:
+        refused, ours = wrong, None
+    if refused is not None:
+        assert theirs is None or any(
+            re.search(says, refused.message) and is_so(wire, theirs, refused.at, kind)
+            for says, is_so in STRICTER
+        ), f"only we refuse {wire}: {refused.message} at {refused.at}"
         return
     if theirs is None:
         assert any(is_so(wire) for is_so in KINDER), f"only protobuf refuses {wire}"

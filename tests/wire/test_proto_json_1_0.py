@@ -258,7 +258,7 @@ def test_the_quick_way_and_the_lenient_way_agree(tree: Any, kind: str) -> None:
 
 
 def test_an_error_names_its_reason_and_the_member_that_is_wrong() -> None:
-    assert codec.error_data(error("TaskNotFound", taskId="t")) == [
+    assert codec.details_of(error("TaskNotFound", taskId="t")) == [
         {
             "@type": "type.googleapis.com/google.rpc.ErrorInfo",
             "reason": "TASK_NOT_FOUND",
@@ -266,7 +266,7 @@ def test_an_error_names_its_reason_and_the_member_that_is_wrong() -> None:
             "metadata": {"taskId": "t"},
         }
     ]
-    assert codec.error_data(error("InvalidParams", "Expected a string.", at="message.messageId"))[1] == {
+    assert codec.details_of(error("InvalidParams", "Expected a string.", at="message.messageId"))[1] == {
         "@type": "type.googleapis.com/google.rpc.BadRequest",
         "fieldViolations": [{"field": "message.messageId", "description": "Expected a string."}],
     }
@@ -274,7 +274,7 @@ def test_an_error_names_its_reason_and_the_member_that_is_wrong() -> None:
 
 def test_an_error_survives_the_wire() -> None:
     said = error("InvalidParams", "Expected a string.", at="message.messageId", hint="x")
-    heard = codec.read_error({"code": said.row.code, "message": said.message, "data": codec.error_data(said)})
+    heard = codec.read_error({"code": said.row.code, "message": said.message, "data": codec.details_of(said)})
     assert (heard.row, heard.message, heard.at, heard.metadata) == (
         said.row,
         said.message,

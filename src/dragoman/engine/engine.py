@@ -130,6 +130,8 @@ class Engine:
                 raise error(
                     "ExtensionSupportRequired", f"the agent requires the extension {needed}", extension=needed
                 )
+        if request.configuration.task_push_notification_config is not None:
+            raise error("PushNotificationNotSupported", at="configuration.taskPushNotificationConfig")
         for i, part in enumerate(request.message.parts):
             if part.media_type and not accepts(conduct.input_modes, part.media_type):
                 raise error(

@@ -44,6 +44,5 @@ def accepts(modes: tuple[Mode, ...], mode: Mode) -> bool:
     kind = mode.partition(";")[0].strip().lower()
     group = kind.partition("/")[0]
     return any(
-        allowed in ("*/*", "*", kind, group, f"{group}/*")
-        for allowed in (mode.lower() for mode in modes)
+        allowed in ("*/*", "*", kind, group, f"{group}/*") for allowed in (mode.lower() for mode in modes)
     )

@@ -15,12 +15,14 @@ from .task import Artifact, Message, Metadata, Status, Task
 
 __all__ = [
     "ArtifactChanged",
+    "ArtifactUpdate",
     "CancelAsked",
     "Event",
     "Logged",
     "MessageAdded",
     "Replied",
     "StatusChanged",
+    "StatusUpdate",
     "TaskCreated",
     "decode",
     "encode",
@@ -34,7 +36,9 @@ class TaskCreated(Struct, frozen=True, rename="camel"):
     task: Task
 
 
-class _Status(Struct, frozen=True, omit_defaults=True, rename="camel"):
+class StatusUpdate(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What a status event says."""
+
     task_id: str
     context_id: str
     status: Status
@@ -45,18 +49,20 @@ class StatusChanged(Struct, frozen=True, rename="camel"):
     """The task moved to a state, or stayed and the agent said something."""
 
     seen: ClassVar[bool] = True
-    status_update: _Status
+    status_update: StatusUpdate
 
     @staticmethod
     def of(task_id: str, context_id: str, status: Status, metadata: Metadata | None = None) -> StatusChanged:
-        return StatusChanged(_Status(task_id, context_id, status, metadata))
+        return StatusChanged(StatusUpdate(task_id, context_id, status, metadata))
 
     @property
     def status(self) -> Status:
         return self.status_update.status
 
 
-class _Artifact(Struct, frozen=True, omit_defaults=True, rename="camel"):
+class ArtifactUpdate(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What an artifact event says."""
+
     task_id: str
     context_id: str
     artifact: Artifact
@@ -69,7 +75,7 @@ class ArtifactChanged(Struct, frozen=True, rename="camel"):
     """An artifact was set (`append` false) or grew by a chunk (`append` true)."""
 
     seen: ClassVar[bool] = True
-    artifact_update: _Artifact
+    artifact_update: ArtifactUpdate
 
     @staticmethod
     def of(
@@ -80,7 +86,7 @@ class ArtifactChanged(Struct, frozen=True, rename="camel"):
         last_chunk: bool = False,
         metadata: Metadata | None = None,
     ) -> ArtifactChanged:
-        return ArtifactChanged(_Artifact(task_id, context_id, artifact, append, last_chunk, metadata))
+        return ArtifactChanged(ArtifactUpdate(task_id, context_id, artifact, append, last_chunk, metadata))
 
     @property
     def artifact(self) -> Artifact:

@@ -102,7 +102,7 @@ class SqliteStore:
     # Reading.
 
     def row(self, log: str) -> Row | None:
-        found = self._known.logs.get(log)
+        found = self._known.log(log)
         if found is not None:
             return found.row
         rows = rows_of(self._reader, _LOG_BY_NAME, (log,))

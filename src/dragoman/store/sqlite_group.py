@@ -142,7 +142,7 @@ class Group:
     def _log(self, name: str) -> Stored | None:
         if name in self.logs:
             return self.logs[name]
-        log = self.known.logs.get(name)
+        log = self.known.log(name)
         if log is None:
             rows = rows_of(self.db, _LOG_BY_NAME, (name,))
             if rows:
@@ -381,7 +381,7 @@ class Group:
         known = self.known
         for name, log in self.logs.items():
             if log is None:
-                known.logs.pop(name, None)
+                known.forget(name)
             else:
                 known.keep(log)
         for work, held in self.held.items():

@@ -11,7 +11,8 @@ from .store import Head, Label, Row
 
 __all__ = ["Held", "Known", "Stored", "stored"]
 
-LOGS_KNOWN_MAX = 4096
+# Twice as many at most.
+LOGS_KNOWN_MAX = 2048
 
 _STATES = {state.word: state for state in State}
 
@@ -35,20 +36,30 @@ class Held(Struct, frozen=True):
 
 
 class Known:
-    """What is committed, as far as it is kept in memory: logs used lately, and every lease."""
+    """What is committed, as far as it is kept in memory."""
 
     def __init__(self, reserved: int, active: int, active_max: int) -> None:
-        self.logs: dict[str, Stored] = {}
+        # Two generations: when the young are many, the old are forgotten.
+        self._young: dict[str, Stored] = {}
+        self._old: dict[str, Stored] = {}
         self.held: dict[int, Held] = {}
+        # Leases of named work.
         self.names: dict[str, int] = {}
         self.last_id = self.reserved = reserved
         self.active = active
         self.active_max = active_max
 
+    def log(self, name: str) -> Stored | None:
+        return self._young.get(name) or self._old.get(name)
+
     def keep(self, log: Stored) -> None:
-        self.logs[log.row.log] = log
-        if len(self.logs) > LOGS_KNOWN_MAX:
-            del self.logs[next(iter(self.logs))]
+        self._young[log.row.log] = log
+        if len(self._young) > LOGS_KNOWN_MAX:
+            self._old, self._young = self._young, {}
+
+    def forget(self, name: str) -> None:
+        self._young.pop(name, None)
+        self._old.pop(name, None)
 
 
 def stored(row: tuple[Any, ...]) -> Stored:

@@ -9,7 +9,7 @@ from ..model.errors import AgentError, error
 from ..model.operations.a2a import OPERATIONS, Operation, Request
 from ..model.task import Task
 from . import guard
-from .proto_json_1_0 import decode_request, error_data
+from .proto_json_1_0 import decode_request, details_of
 
 __all__ = ["MEDIA_TYPES", "Asked", "failed", "parse", "prefix", "replied"]
 
@@ -122,5 +122,5 @@ def replied(asked: Asked, kind: type, data: bytes) -> bytes:
 
 def failed(id: bytes, wrong: AgentError) -> bytes:
     """The body of an error."""
-    spelled = {"code": wrong.row.code, "message": wrong.message, "data": error_data(wrong)}
+    spelled = {"code": wrong.row.code, "message": wrong.message, "data": details_of(wrong)}
     return b"".join((_PREFIX, id, b',"error":', msgspec.json.encode(spelled), b"}"))

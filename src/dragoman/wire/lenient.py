@@ -58,8 +58,8 @@ def spells_snake(body: bytes) -> bool:
 # The members without which a peer's value is of no use. Everything else has proto's empty value.
 _NEEDED: Final = {
     "Task": ("id", "status"),
-    "_Status": ("task_id", "status"),
-    "_Artifact": ("task_id", "artifact"),
+    "StatusUpdate": ("task_id", "status"),
+    "ArtifactUpdate": ("task_id", "artifact"),
     "Card": ("name", "supported_interfaces"),
     "Interface": ("url", "protocol_binding", "protocol_version"),
 }

@@ -16,7 +16,15 @@ from msgspec.json import Decoder
 
 from ..model.card import Card
 from ..model.errors import ERRORS, AgentError, error, row_of_code, row_of_reason
-from ..model.events import ArtifactChanged, Event, Replied, StatusChanged, TaskCreated, _Artifact, _Status
+from ..model.events import (
+    ArtifactChanged,
+    ArtifactUpdate,
+    Event,
+    Replied,
+    StatusChanged,
+    StatusUpdate,
+    TaskCreated,
+)
 from ..model.operations.a2a import (
     PAGE_SIZE_MAX,
     Cancel,
@@ -38,8 +46,8 @@ __all__ = [
     "decode_request",
     "decode_stream_item",
     "decode_task",
+    "details_of",
     "encode_request",
-    "error_data",
     "read_error",
 ]
 
@@ -109,9 +117,9 @@ def decode_stream_item(data: _Bytes) -> Event:
             return TaskCreated(task)
         case _Item(task=None, message=Message() as message, status_update=None, artifact_update=None):
             return Replied(message)
-        case _Item(task=None, message=None, status_update=_Status() as moved, artifact_update=None):
+        case _Item(task=None, message=None, status_update=StatusUpdate() as moved, artifact_update=None):
             return StatusChanged(moved)
-        case _Item(task=None, message=None, status_update=None, artifact_update=_Artifact() as grown):
+        case _Item(task=None, message=None, status_update=None, artifact_update=ArtifactUpdate() as grown):
             return ArtifactChanged(grown)
         case _:
             raise error(
@@ -119,7 +127,7 @@ def decode_stream_item(data: _Bytes) -> Event:
             )
 
 
-def error_data(wrong: AgentError) -> list[dict[str, Any]]:
+def details_of(wrong: AgentError) -> list[dict[str, Any]]:
     """The `data` of a JSON-RPC error, which is also the `details` of a REST error."""
     details: list[dict[str, Any]] = [
         {"@type": ERROR_INFO, "reason": wrong.row.reason, "domain": DOMAIN, "metadata": wrong.metadata}
@@ -216,8 +224,8 @@ class _Item(Struct, frozen=True, rename="camel"):
 
     task: Task | None = None
     message: Message | None = None
-    status_update: _Status | None = None
-    artifact_update: _Artifact | None = None
+    status_update: StatusUpdate | None = None
+    artifact_update: ArtifactUpdate | None = None
 
 
 def _of_peer(kind: type[_S], data: _Bytes) -> _S:

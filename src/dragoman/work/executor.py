@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
 from ..model.agent import Conduct
 from ..model.errors import AgentError
 from ..model.peer import Clock
-from ..store.store import Batch, Fenced, Store, Work
+from ..store.store import Batch, Fenced, Refusal, Store, StoreFull, Work
 from .journal import Journal, Mismatch, journal_log
 from .telling import Lost, load
 from .turn import Driver, Turn
@@ -87,7 +87,7 @@ class Executor:
         if turn is None:
             # Its task was swept away; so is its work.
             self._give_back(work.topic)
-            self._aside(self._store.commit(Batch(claim=work.claim, ends=(work.id,))))
+            self._aside(self._end(work))
             return
         turn.on_park = self._park
         task = asyncio.get_running_loop().create_task(self._run(turn, work, runner))
@@ -99,6 +99,7 @@ class Executor:
     # Turns.
 
     async def _run(self, turn: Turn, work: Work, runner: Runner) -> None:
+        turn.has_begun = True
         try:
             await self._drive(turn, runner, work)
         finally:
@@ -153,7 +154,17 @@ class Executor:
         if cause is not None and not isinstance(cause, Fenced):
             log.error("turn %s stopped: %s", turn.task_id, cause)
             claim = turn.claim
-            await self._store.release(claim.work, claim.epoch, self._clock.now() + RETRY_SECONDS)
+            await self._insist(
+                lambda: self._store.release(claim.work, claim.epoch, self._clock.now() + RETRY_SECONDS)
+            )
+
+    async def _insist(self, write: Callable[[], Awaitable[None]]) -> None:
+        """Until it is written: a disk that is full now has room again some time, and nobody else does it."""
+        while True:
+            try:
+                return await write()
+            except StoreFull:
+                await asyncio.sleep(RETRY_SECONDS)
 
     async def _fail(self, turn: Turn, conduct: Conduct, words: str, wrong: Exception | None = None) -> None:
         if wrong is not None:
@@ -200,9 +211,14 @@ class Executor:
         """A caller canceled: the log says so already; here the code is stopped."""
         self.forget(work.log)
         try:
-            await self._store.commit(Batch(claim=work.claim, ends=(work.id,)))
+            await self._end(work)
         finally:
             self.free[work.topic] += 1
+
+    async def _end(self, work: Work) -> None:
+        # Fenced: our lease ended first, and whoever has it now ends it.
+        with suppress(Fenced):
+            await self._insist(lambda: self._store.commit(Batch(claim=work.claim, ends=(work.id,))))
 
     def forget(self, task_id: str) -> None:
         """Stop the code of a task that is over."""
@@ -211,6 +227,9 @@ class Executor:
         if running is not None:
             running.turn.lose()
             running.task.cancel()
+            if not running.turn.has_begun:
+                # It will never run, so it will not give its slot back itself.
+                self._give_back(running.topic)
 
     def _aside(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -224,7 +243,11 @@ class Executor:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._hint.wait(), LOOK_SECONDS)
             self._hint.clear()
-            await self._claim()
+            try:
+                await self._claim()
+            except Refusal as refusal:
+                # No room for a lease just now: what is due stays due.
+                log.warning("work could not be claimed: %s", refusal)
 
     async def _claim(self) -> None:
         for kind, mark in (("stop", STOP), ("turn", "")):

@@ -63,6 +63,7 @@ class Turn:
         self._touched: set[str] | None = None if journal is None and work.attempts <= 1 else set()
         self._before: dict[str, tuple[Artifact, list[Part]]] = {}
         self.is_settled = False
+        self.has_begun = False
         # Whether this turn counts against its agent's bound; one that asks does not.
         self.holds_slot = True
         self.on_park: Callable[[Turn], None] = _nobody

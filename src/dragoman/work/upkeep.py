@@ -13,7 +13,7 @@ from ..core.tasks import INTERRUPTED, TERMINAL, Move, decide
 from ..model.events import encode
 from ..model.peer import Clock, timestamp
 from ..model.task import Message, Part, Role, State
-from ..store.store import Append, Batch, Conflict, Head, NewWork, Refusal, Row, Store, Work
+from ..store.store import Append, Batch, Conflict, Head, NewWork, Refusal, Row, Store, StoreFull, Work
 from .executor import STOP
 from .journal import journal_log
 from .telling import load
@@ -93,11 +93,11 @@ class Upkeep:
     async def _deadlines(self) -> None:
         while True:
             now = self._clock.now()
-            for work in await self._store.claim("deadline", ("deadline",), self.node, now, CLAIM_MAX):
-                try:
-                    await self.expire(work)
-                except Refusal as refusal:
-                    log.warning("deadline of %s was refused: %s", work.log, refusal)
+            try:
+                for work in await self._store.claim("deadline", ("deadline",), self.node, now, CLAIM_MAX):
+                    await self._insist(work)
+            except Refusal as refusal:
+                log.warning("deadlines were refused: %s", refusal)
             due = self._store.next_due()
             wait_seconds = (
                 LOOK_SECONDS if due is None else min(max(due - self._clock.now(), 0.005), LOOK_SECONDS)
@@ -105,6 +105,17 @@ class Upkeep:
             self._hint.clear()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._hint.wait(), wait_seconds)
+
+    async def _insist(self, work: Work) -> None:
+        # On a full disk no other deadline could be written either, so all wait for this one.
+        while True:
+            try:
+                return await self.expire(work)
+            except StoreFull:
+                await asyncio.sleep(LOOK_SECONDS)
+            except Refusal as refusal:
+                log.warning("deadline of %s was refused: %s", work.log, refusal)
+                return
 
     async def expire(self, work: Work) -> None:
         """A deadline came: the question fails the task, the request to stop ends it."""

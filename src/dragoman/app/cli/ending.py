@@ -12,6 +12,7 @@ import typer
 from typer._click.exceptions import ClickException, NoArgsIsHelpError, UsageError
 
 from .failures import Failure, failure_of, report
+from .speech import Unheard
 
 __all__ = ["end"]
 
@@ -27,8 +28,7 @@ def end(command: Callable[[], Any], words: Sequence[str]) -> None:
         _ready_to_complete()
     try:
         code = command()
-        sys.stdout.flush()
-    except BrokenPipeError:
+    except Unheard:
         code = _unheard()
     except NoArgsIsHelpError as asked:
         sys.stderr.write(asked.format_message() + "\n")
@@ -58,7 +58,7 @@ def _failed(wrong: Exception, as_json: bool, debug: bool) -> int:
 def _reported(failure: Failure, as_json: bool) -> int:
     try:
         report(failure, as_json=as_json)
-    except BrokenPipeError:
+    except (Unheard, BrokenPipeError):
         _unheard()
     return failure.exit
 

@@ -17,7 +17,7 @@ from ..logs import LEVELS, log_to
 from ..node import Node
 from .failures import Failure
 from .places import home_folder, home_store
-from .speech import command, note, say
+from .speech import Unheard, command, note, say
 
 __all__ = ["serve", "up"]
 
@@ -115,7 +115,7 @@ def _told(node: Node, words: str, store: str = "") -> None:
     """Say where the node is: one line for programs, the rest for people."""
     try:
         say(f"listening {node.url}")
-    except BrokenPipeError:
+    except Unheard:
         # Whoever wanted to know is gone; the node is here for others.
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     if not sys.stderr.isatty() and not store:

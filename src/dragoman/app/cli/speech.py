@@ -10,17 +10,24 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["command", "is_terminal", "note", "say", "say_json"]
+__all__ = ["Unheard", "command", "is_terminal", "note", "say", "say_json"]
 
 
 # In UTF-8: DEL, the 8-bit controls, and what reorders bidirectional text.
 _OBEYED = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
 
 
+class Unheard(Exception):
+    """Whoever read the result has had enough of it."""
+
+
 def say(text: str, *, end: str = "\n") -> None:
     """A line of the result."""
-    sys.stdout.write(text + end)
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(text + end)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise Unheard from None
 
 
 def say_json(value: Any) -> None:
@@ -30,9 +37,12 @@ def say_json(value: Any) -> None:
     text = value if isinstance(value, bytes) else msgspec.json.encode(value)
     # JSON escapes what is below the space; terminals obey more than that.
     text = _OBEYED.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), text)
-    sys.stdout.flush()
-    sys.stdout.buffer.write(text + b"\n")
-    sys.stdout.buffer.flush()
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text + b"\n")
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise Unheard from None
 
 
 def note(text: str) -> None:

@@ -34,11 +34,12 @@ PAGE_SIZE_MAX = 100
 
 
 class Configuration(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """How the caller wants to be answered."""
+    """How the caller wants to be answered. Webhooks are refused until they are served."""
 
     accepted_output_modes: tuple[str, ...] = ()
     history_length: int | None = None
     return_immediately: bool = False
+    task_push_notification_config: Metadata | None = None
 
 
 class Send(Struct, frozen=True, omit_defaults=True, rename="camel"):
