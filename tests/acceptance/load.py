@@ -24,6 +24,7 @@ T = TypeVar("T")
 UNAVAILABLE = -32093
 NOT_CANCELABLE = -32002
 UNSUPPORTED = -32004
+OVER = {f"TASK_STATE_{state}" for state in ("COMPLETED", "FAILED", "CANCELED", "REJECTED")}
 
 
 class Told:
@@ -86,7 +87,9 @@ class Client:
                 if refused.code != UNAVAILABLE:
                     raise
 
-    async def send(self, script: str, *, task: str = "", now: bool = False, agent: str = "") -> dict[str, Any]:
+    async def send(
+        self, script: str, *, task: str = "", now: bool = False, agent: str = ""
+    ) -> dict[str, Any]:
         key = self.key()
         params = {**message(script, key, task), "configuration": {"returnImmediately": now}}
 
@@ -136,9 +139,12 @@ class Client:
                         self.told.ack(key, event["task"])
                     self.told.note("event", stream=number, task=task, after=after, id=seq, data=event)
                     at = seq
-                    if _asks(event):
+                    if _state(event) == "TASK_STATE_INPUT_REQUIRED":
                         # A stream that was resumed would go on past the question.
                         return
+                    if _state(event) in OVER:
+                        return
+            raise ConnectionResetError("the stream ended before its task")
 
         await self.again(follow)
         return task
@@ -152,6 +158,9 @@ class Client:
                 async with aclosing(self.caller.watch("SubscribeToTask", {"id": task})) as events:
                     async for seq, event in events:
                         self.told.note("event", stream=number, task=task, after=None, id=seq, data=event)
+                        if _state(event) in OVER:
+                            return
+                raise ConnectionResetError("the stream ended before its task")
             except Refused as refused:
                 # It is over: nothing more will happen.
                 if refused.code != UNSUPPORTED:
@@ -171,9 +180,9 @@ class Client:
         return " ".join(self.random.choices(("c", "c3", "s", "s", "c12"), k=self.random.randint(1, 6)))
 
 
-def _asks(event: dict[str, Any]) -> bool:
+def _state(event: dict[str, Any]) -> str:
     status = (event.get("statusUpdate") or event.get("task") or {}).get("status") or {}
-    return status.get("state") == "TASK_STATE_INPUT_REQUIRED"
+    return str(status.get("state"))
 
 
 class Tended:
@@ -270,7 +279,7 @@ class Killer:
                 self.node.kill()
                 self._is_due.set()
 
-    async def run(self, kills: int, most: int = 60) -> None:
+    async def run(self, kills: int, most: int = 80) -> None:
         """Start the node, let it live a while, kill it; at the end it is up. Each tenth start is a fresh one."""
         await self.node.start()
         while self.kills < kills:
@@ -284,7 +293,14 @@ class Killer:
             await self.node.start(fresh=self.kills % 10 == 0)
 
 
-async def loaded(node: Node, told: Told, seed: int, clients: int, campaign: Awaitable[None]) -> None:
+async def loaded(
+    node: Node,
+    told: Told,
+    seed: int,
+    clients: int,
+    campaign: Awaitable[None],
+    met: Callable[[Caller], None] = lambda caller: None,
+) -> None:
     """Clients at work until the campaign is through; each ends the story it is in."""
     is_over = False
 
@@ -293,6 +309,7 @@ async def loaded(node: Node, told: Told, seed: int, clients: int, campaign: Awai
             await client.operate()
 
     async with Caller(node.url) as caller, asyncio.TaskGroup() as group:
+        met(caller)
         for number in range(clients):
             group.create_task(work(Client(node, told, caller, f"{seed}.{number}")))
         await campaign

@@ -65,7 +65,9 @@ class Node:
         began = time.monotonic()
         serve = ["serve", str(self.agents), "--port", str(self.port), "--store", f"sqlite:{self.path}"]
         if fresh:
-            self._output = self.process = await self._spawned(*tracer, sys.executable, "-m", "dragoman", *serve)
+            self._output = self.process = await self._spawned(
+                *tracer, sys.executable, "-m", "dragoman", *serve
+            )
             self.pid = self.process.pid
         else:
             if self._spawner is None:
@@ -192,8 +194,11 @@ class Caller:
 
     def __init__(self, url: str, seconds: float = 60.0) -> None:
         self.url = url
+        # Streams that were ended with the place to go on from, and how many of those said another place.
+        self.hints = self.wrong_hints = 0
         self.session = aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=5), connector=aiohttp.TCPConnector(limit=0)
+            timeout=aiohttp.ClientTimeout(total=seconds, sock_connect=5),
+            connector=aiohttp.TCPConnector(limit=0),
         )
 
     async def __aenter__(self) -> Caller:
@@ -227,17 +232,23 @@ class Caller:
         async with self.session.post(self.url + _path(agent), json=body, headers=headers) as answer:
             if answer.content_type != "text/event-stream":
                 raise Refused(answer.status, answer.headers, (await answer.json(content_type=None))["error"])
-            rest = b""
+            rest, at = b"", 0
             async for piece in answer.content.iter_any():
                 *blocks, rest = (rest + piece).split(b"\n\n")
                 for block in blocks:
-                    fields = dict(line.split(b": ", 1) for line in block.split(b"\n") if not line.startswith(b":"))
+                    if b"Last-Event-ID: " in block and block.startswith(b":"):
+                        self.hints += 1
+                        self.wrong_hints += int(block.rpartition(b" ")[2]) != at
+                    fields = dict(
+                        line.split(b": ", 1) for line in block.split(b"\n") if not line.startswith(b":")
+                    )
                     if b"data" not in fields:
                         continue
                     value = json.loads(fields[b"data"])
                     if "error" in value:
                         raise Refused(200, answer.headers, value["error"])
-                    yield int(fields[b"id"]), value["result"]
+                    at = int(fields[b"id"])
+                    yield at, value["result"]
 
     async def get(self, task: str, agent: str = "") -> Any:
         return await self.ask("GetTask", {"id": task}, agent=agent)
@@ -247,13 +258,29 @@ def _path(agent: str) -> str:
     return f"/agents/{agent}" if agent else "/"
 
 
-async def until_quiet(caller: Caller, seconds: float = 30.0, agents: Sequence[str] = ("player", "brittle")) -> None:
+async def until_quiet(
+    caller: Caller, seconds: float = 30.0, agents: Sequence[str] = ("player", "brittle")
+) -> None:
     """Until no task is worked on any more. The interval only bounds how often we ask."""
     async with asyncio.timeout(seconds):
         for agent in agents:
             for state in ("TASK_STATE_SUBMITTED", "TASK_STATE_WORKING"):
-                while (await caller.ask("ListTasks", {"status": state, "pageSize": 1}, agent=agent))["totalSize"]:
+                while (await caller.ask("ListTasks", {"status": state, "pageSize": 1}, agent=agent))[
+                    "totalSize"
+                ]:
                     await asyncio.sleep(0.01)
 
 
-__all__ = ["AGENTS", "BROKEN", "Caller", "Died", "Node", "Refused", "aclosing", "free_port", "message", "serving", "until_quiet"]
+__all__ = [
+    "AGENTS",
+    "BROKEN",
+    "Caller",
+    "Died",
+    "Node",
+    "Refused",
+    "aclosing",
+    "free_port",
+    "message",
+    "serving",
+    "until_quiet",
+]

@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 SOCKET = "write,writev,sendto,sendmsg"
-CALLS = f"openat,pwrite64,pwritev,fsync,fdatasync,ftruncate,rename,renameat,renameat2,unlink,unlinkat,{SOCKET}"
+CALLS = (
+    f"openat,pwrite64,pwritev,fsync,fdatasync,ftruncate,rename,renameat,renameat2,unlink,unlinkat,{SOCKET}"
+)
 SECTOR = 512
 
 _LINE = re.compile(r"(\d+) +(?:<\.\.\. )?(\w+)(.*)")
@@ -121,7 +123,11 @@ def _done(call: str, rest: str, folder: Path) -> Iterator[Deed]:
         return
     fd = _FD.match(rest)
     path = _name(fd[1]) if fd else ""
-    strings = [_bytes(text).decode(errors="replace") for text in _STRING.findall(rest)] if "open" in call or "link" in call else []
+    strings = (
+        [_bytes(text).decode(errors="replace") for text in _STRING.findall(rest)]
+        if "open" in call or "link" in call
+        else []
+    )
     if call == "openat":
         if "O_CREAT" in rest and _is_ours(strings[0], folder):
             yield Make(strings[0])

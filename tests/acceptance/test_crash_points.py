@@ -1,4 +1,4 @@
-"""Killed at every sync and around it, one after the other: a turn with two chunks, a step, a chunk, a question, a chunk."""
+"""Killed at every sync and around it: a turn with two chunks, a step, a chunk, a question, a chunk."""
 
 from __future__ import annotations
 
@@ -108,7 +108,9 @@ async def test_a_turn_killed_at_each_sync_says_what_it_says_uninterrupted(tmp_pa
     empty = await empty_store(tmp_path / "empty")
     # strace counts per thread: over a store that is there, only the thread that commits syncs.
     killed = await every_point(tmp_path / "turn", SYNCS, empty, 1)
-    print(f"\nF02 syncs of a turn: {killed} killed, 0 wrong, {time.monotonic() - began:.1f} s", file=sys.stderr)
+    print(
+        f"\nF02 syncs of a turn: {killed} killed, 0 wrong, {time.monotonic() - began:.1f} s", file=sys.stderr
+    )
     assert killed >= 7
 
 
@@ -132,7 +134,9 @@ async def test_a_store_killed_at_each_sync_of_its_making_is_made_by_the_next_sta
             assert await node.stop() == 0
         verdict = judge(place / "store.db", [], None)
         assert verdict.wrong == [], str(verdict)
-    print(f"\nF02 syncs of a new store: {point - 1} killed, {time.monotonic() - began:.1f} s", file=sys.stderr)
+    print(
+        f"\nF02 syncs of a new store: {point - 1} killed, {time.monotonic() - began:.1f} s", file=sys.stderr
+    )
     assert point > 1
 
 

@@ -31,7 +31,9 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     """A small file system of its own."""
     place = tmp_path / "disk"
     place.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", place], capture_output=True, text=True)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", place], capture_output=True, text=True
+    )
     if done.returncode:
         words = f"no small disk here, so no test of a full one: {done.stderr.strip() or 'mount failed'}"
         if os.environ.get("CI") == "true" and os.geteuid() == 0:
@@ -119,8 +121,6 @@ async def test_a_full_disk_refuses_new_work_and_reads_what_is_there_until_there_
     assert canceled == CYCLES * scale
 
 
-
-
 async def noted(effects: Path, what: str, seconds: float = 20.0) -> None:
     """Until an agent has written this down."""
     async with asyncio.timeout(seconds):
@@ -153,7 +153,9 @@ async def test_a_turn_that_met_a_full_disk_goes_on_when_there_is_room(tmp_path: 
     assert verdict.wrong == [], str(verdict)
 
 
-@pytest.mark.xfail(strict=True, reason="a cancel is an append, and nothing keeps room for it on a disk that others filled")
+@pytest.mark.xfail(
+    strict=True, reason="a cancel is an append, and nothing keeps room for it on a disk that others filled"
+)
 async def test_a_task_is_canceled_on_a_full_disk(tmp_path: Path, disk: Path):
     """Shows: F16"""
     told = Told(tmp_path / "told.jsonl")

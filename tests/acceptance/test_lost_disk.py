@@ -71,16 +71,18 @@ async def run(folder: Path, seed: int) -> tuple[int, int, list[str]]:
 async def test_after_a_failed_sync_nothing_is_promised_and_the_process_ends(tmp_path: Path, scale: int):
     """Shows: F17"""
     began = time.monotonic()
-    wrong, promised = [], 0
+    wrong, promised, codes = [], 0, set()
     for number in range(RUNS * scale):
         folder = tmp_path / f"{number}"
         folder.mkdir()
         code, promises, problems = await run(folder, SEED * 1000 + number)
         promised += promises
+        codes.add(code)
         wrong += [f"run {number}: {problem}" for problem in problems]
     print(
-        f"\nF17 seed={SEED} runs={RUNS * scale} promised before={promised} wrong={len(wrong)}"
+        f"\nF17 seed={SEED} runs={RUNS * scale} codes={codes} promised before={promised} wrong={len(wrong)}"
         f" {time.monotonic() - began:.1f} s",
         file=sys.stderr,
     )
+    assert promised > 0
     assert wrong == [], "\n".join(wrong)

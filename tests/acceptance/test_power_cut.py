@@ -60,7 +60,9 @@ def cut(trace: Path, folder: Path, images: Path, cuts: int) -> Cuts:
             image = images / f"{place}-{variant}"
             found.writes_lost += disk.image(image, luck)
             verdict = judge(image / "store.db", acks(promises), None, quiet=False)
-            found.wrong += [f"cut after deed {place}, {variant} of the unsynced: {words}" for words in verdict.wrong]
+            found.wrong += [
+                f"cut after deed {place}, {variant} of the unsynced: {words}" for words in verdict.wrong
+            ]
             found.images += 1
             if not verdict.wrong:
                 shutil.rmtree(image)

@@ -96,14 +96,19 @@ async def test_eight_readers_cut_by_kills_come_back_and_hear_the_same_log_once(t
             await clients[0].get(task)
     told.close()
     verdict = judge(tmp_path / "store.db", told.all, tmp_path / "effects")
-    print(f"\nF04 seed={SEED} reconnects={reconnects} {verdict} {time.monotonic() - began:.1f} s", file=sys.stderr)
+    print(
+        f"\nF04 seed={SEED} reconnects={reconnects} {verdict} {time.monotonic() - began:.1f} s",
+        file=sys.stderr,
+    )
     assert verdict.wrong == [], str(verdict)
     assert verdict.figures["completed"] == tasks
 
 
 @pytest.mark.slow
 @pytest.mark.within(180)
-async def test_a_plain_client_that_comes_back_without_a_cursor_ends_with_the_true_artifact(tmp_path: Path, scale: int):
+async def test_a_plain_client_that_comes_back_without_a_cursor_ends_with_the_true_artifact(
+    tmp_path: Path, scale: int
+):
     """Shows: F05"""
     began = time.monotonic()
     told = Told(tmp_path / "told.jsonl")
@@ -140,7 +145,10 @@ async def test_a_plain_client_that_comes_back_without_a_cursor_ends_with_the_tru
             reconnects += sum(await asyncio.gather(*[read_plainly(client, task) for client in clients]))
     told.close()
     verdict = judge(tmp_path / "store.db", told.all, tmp_path / "effects")
-    print(f"\nF05 seed={SEED} reconnects={reconnects} {verdict} {time.monotonic() - began:.1f} s", file=sys.stderr)
+    print(
+        f"\nF05 seed={SEED} reconnects={reconnects} {verdict} {time.monotonic() - began:.1f} s",
+        file=sys.stderr,
+    )
     assert verdict.wrong == [], str(verdict)
 
 
@@ -163,9 +171,11 @@ async def test_our_client_goes_on_through_kills_as_if_nothing_had_happened(tmp_p
         deaths = len(node.ready_seconds) - 1
     told.close()
     with_log = judge(tmp_path / "store.db", [], tmp_path / "effects")
-    print(f"\nF04 our client: {deaths} kills, {len(heard)} events, {time.monotonic() - began:.1f} s", file=sys.stderr)
+    print(
+        f"\nF04 our client: {deaths} kills, {len(heard)} events, {time.monotonic() - began:.1f} s",
+        file=sys.stderr,
+    )
     assert with_log.wrong == [] and with_log.figures["tasks"] == with_log.figures["completed"] == 1
     assert deaths >= 1
     places = [seq for seq, _ in heard]
     assert places == sorted(set(places))
-

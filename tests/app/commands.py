@@ -1,4 +1,4 @@
-"""How the command line is run in tests: as a real process, in an environment of its own, for a bounded time."""
+"""How tests run the command line: as a real process, in an environment of its own, for a bounded time."""
 
 from __future__ import annotations
 

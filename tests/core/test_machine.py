@@ -31,7 +31,8 @@ AT = "2026-01-15T12:00:00.000Z"
 
 words = st.text(max_size=8)
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | words, lambda inner: st.lists(inner, max_size=3)
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | words,
+    lambda inner: st.lists(inner, max_size=3),
 )
 metadata = st.none() | st.dictionaries(st.text(min_size=1, max_size=4), json_values, max_size=3)
 parts = st.lists(

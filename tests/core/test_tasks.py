@@ -203,7 +203,11 @@ def test_a_chunk_for_an_artifact_nobody_saw_begins_it():
 def test_a_whole_artifact_replaces_what_chunks_had_grown():
     fold = lifecycle.fold_of(S.WORKING)
     chunk = Artifact("seen", (Part(text="b"),), metadata={"n": 1})
-    for give in (Give(chunk, append=True), Give(chunk, append=True), Give(Artifact("seen", (Part(text="z"),)))):
+    for give in (
+        Give(chunk, append=True),
+        Give(chunk, append=True),
+        Give(Artifact("seen", (Part(text="z"),))),
+    ):
         for event in decide(fold, give, AT):
             fold.apply(event)
     assert [artifact.text for artifact in fold.task().artifacts] == ["z"]

@@ -58,7 +58,10 @@ def main() -> int:
         if sys.stderr.isatty():
             print(f"\r{total['tasks']} tasks", end="", file=sys.stderr, flush=True)
     seconds = time.monotonic() - began
-    print(f"seed {asked.seed} trace {trace.hexdigest()}: " + ", ".join(f"{n} {word}" for word, n in total.items()))
+    print(
+        f"seed {asked.seed} trace {trace.hexdigest()}: "
+        + ", ".join(f"{n} {word}" for word, n in total.items())
+    )
     print(", ".join(f"{n} {word}" for word, n in sorted(states.items())))
     print(f"{total['tasks'] / seconds:.0f} tasks/s in {asked.processes} processes")
     return 0

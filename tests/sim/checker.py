@@ -49,7 +49,7 @@ class Checker:
         self.held: dict[int, tuple[str, int, str]] = {}
         self.epochs: dict[int, int] = {}
         self.until: dict[str, float] = {}
-        self.opened: dict[str, set[str]] = {}
+        self.opened: dict[str, str] = {}
         self.commits = self.refusals = self.deaths = self.takeovers = 0
         self._trace = hashlib.blake2b(digest_size=8)
 
@@ -72,7 +72,9 @@ class Checker:
     # What happens at the store.
 
     def answered(self, node: str, batch: Batch, refusal: Refusal | None, now: float) -> None:
-        self.note(node, round(now, 6), type(refusal).__name__, [(a.log, a.after, a.events) for a in batch.appends])
+        self.note(
+            node, round(now, 6), type(refusal).__name__, [(a.log, a.after, a.events) for a in batch.appends]
+        )
         if refusal is not None:
             self.refusals += 1
             return
@@ -125,11 +127,17 @@ class Checker:
                 self.law(after in TRANSITIONS[state], f"{append.log} went from {state.word} to {after.word}")
             if isinstance(event, TaskCreated):
                 self.law(not shadow.events, f"{append.log} began twice")
+                # Every message of the simulation carries a key: however often it arrives, it opens one task.
+                message_id = event.task.history[0].message_id
+                other = self.opened.setdefault(message_id, append.log)
+                self.law(other == append.log, f"message {message_id} opened {other} and {append.log}")
             shadow.fold.apply(event)
             shadow.events.append(data)
         if append.head is not None:
             state = State.COMPLETED if shadow.fold.reply is not None else shadow.fold.status.state
-            self.law(append.head.state is state, f"{append.log}: head {append.head.state.word}, fold {state.word}")
+            self.law(
+                append.head.state is state, f"{append.log}: head {append.head.state.word}, fold {state.word}"
+            )
 
     def is_cared_for(self, shadow: Shadow) -> None:
         """Settled, leased or due; and a question has a deadline."""
@@ -137,13 +145,20 @@ class Checker:
             return
         state = shadow.fold.status.state
         name = f"deadline:{shadow.id}" if state in INTERRUPTED else shadow.id
-        self.law(name in self.pending, f"{shadow.id} is {state.word} and nobody will ever do anything about it")
+        self.law(
+            name in self.pending, f"{shadow.id} is {state.word} and nobody will ever do anything about it"
+        )
 
     def leased(self, node: str, work: Work) -> None:
         self.note(node, work.kind, work.log, work.epoch)
         holder = self.held.get(work.id)
-        self.law(holder is None, f"work {work.id} ({work.kind} {work.log}) was given to {node}, and {holder} has it")
-        self.law(work.epoch > self.epochs.get(work.id, 0), f"work {work.id} was taken twice at epoch {work.epoch}")
+        self.law(
+            holder is None,
+            f"work {work.id} ({work.kind} {work.log}) was given to {node}, and {holder} has it",
+        )
+        self.law(
+            work.epoch > self.epochs.get(work.id, 0), f"work {work.id} was taken twice at epoch {work.epoch}"
+        )
         self.takeovers += work.epoch > 1
         self.epochs[work.id] = work.epoch
         name = work.log if work.kind == "turn" else ""
@@ -173,7 +188,9 @@ class Checker:
     # At quiet moments.
 
     def is_same(self, task_id: str, task: Task) -> None:
-        self.law(self.tasks[task_id].fold.task() == task, f"{task_id}: the stored fold is not the fold of its log")
+        self.law(
+            self.tasks[task_id].fold.task() == task, f"{task_id}: the stored fold is not the fold of its log"
+        )
 
     def watched(self, task_id: str, seen: Sequence[Logged], first: int) -> None:
         """What one watcher saw of a task, through all its reconnects."""
@@ -194,7 +211,10 @@ class Checker:
         event = logged.event
         self.law(isinstance(event, TaskCreated), f"{task_id}: a stream began with {event}")
         assert isinstance(event, TaskCreated)
-        self.law(event.task == fold.task(), f"{task_id}: a stream began with another task than that at {logged.seq}")
+        self.law(
+            event.task == fold.task(),
+            f"{task_id}: a stream began with another task than that at {logged.seq}",
+        )
 
     def answers(self, shadow: Shadow) -> list[str]:
         """What callers answered to the questions of a task: the message after each."""
@@ -218,5 +238,3 @@ class Checker:
             word = "message" if shadow.fold.reply else shadow.fold.status.state.word
             count[word] = count.get(word, 0) + 1
         return count
-
-

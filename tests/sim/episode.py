@@ -23,6 +23,7 @@ from tests.work.stage import DONE, belonging
 TASKS = 200
 DEADLINE_SECONDS = 60.0
 QUIET_SECONDS = 400.0
+PATIENCE_SECONDS = 3000.0
 OVER = frozenset(DONE)
 
 
@@ -136,6 +137,15 @@ class Customer:
 
     async def live(self) -> None:
         await asyncio.sleep(self.world.random.uniform(0, 15))
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await self.get_it_done()
+        except TimeoutError:
+            self.world.checker.law(
+                False, f"customer {self.number} ({self.script}) waits for {self.ids} in vain"
+            )
+
+    async def get_it_done(self) -> None:
         if self.watches and self.cancels_after is None:
             task_id = await self.stream()
         else:
@@ -233,7 +243,9 @@ class Customer:
             lambda node: node.peers[self.agent].watch(self.caller, Subscribe(task_id), after)
         ):
             if is_first:
-                self.world.checker.law(logged.seq == after, f"{task_id}: asked after {after}, got {logged.seq}")
+                self.world.checker.law(
+                    logged.seq == after, f"{task_id}: asked after {after}, got {logged.seq}"
+                )
                 self.world.checker.as_of(task_id, logged)
                 is_first = False
                 continue
@@ -321,7 +333,9 @@ async def settled(world: World, customers: list[Customer]) -> None:
     for fed in world.store.feed(0, 1_000_000):
         checker.law(fed.position > position, "the feed goes back")
         position = fed.position
-        checker.law(fed.seq > last.get(fed.log, 0), f"the feed gives {fed.log} {fed.seq} after {last.get(fed.log)}")
+        checker.law(
+            fed.seq > last.get(fed.log, 0), f"the feed gives {fed.log} {fed.seq} after {last.get(fed.log)}"
+        )
         last[fed.log] = fed.seq
     for task_id, shadow in checker.tasks.items():
         row = world.store.row(task_id)

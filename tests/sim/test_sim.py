@@ -35,7 +35,9 @@ def test_the_heart_keeps_its_laws_in_any_weather(part: int):
     # The weather was bad: else nothing was shown.
     assert sum(one.deaths for one in ran) > 5
     assert sum(one.takeovers for one in ran) > 20
-    assert {"completed", "failed", "canceled", "rejected", "message"} <= set().union(*(one.states for one in ran))
+    assert {"completed", "failed", "canceled", "rejected", "message"} <= set().union(
+        *(one.states for one in ran)
+    )
 
 
 def test_the_plan_holds_all_the_tasks():
@@ -128,7 +130,7 @@ class Keyless(MemoryStore):
     "careless", [Unfenced, Forgetful, Generous, Doubling, Amnesiac, Keyless], ids=lambda kind: kind.__name__
 )
 def test_a_store_that_breaks_a_law_is_noticed(careless: Callable[..., MemoryStore]):
-    with pytest.raises((Broken, AssertionError), match="seed"):  # noqa: PT012
+    with pytest.raises((Broken, AssertionError), match="seed"):
         for seed in range(20):
             try:
                 episode(seed, TASKS, careless(tasks_max=100_000))
@@ -141,8 +143,6 @@ def test_a_turn_that_forgets_the_order_of_its_steps_is_noticed(monkeypatch: pyte
         self._at += 1
 
     monkeypatch.setattr(journal.Journal, "_in_order", at_once)
-    with pytest.raises(Broken, match="should have given"):  # noqa: PT012
+    with pytest.raises(Broken, match="should have given"):
         for seed in range(60):
             episode(seed)
-
-

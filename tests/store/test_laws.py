@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,7 +39,7 @@ from dragoman.store.store import (
     Store,
     StoreFull,
 )
-from tests.store.exercise import EVERYONE, HandClock, Laws, Opened
+from tests.store.exercise import EVERYONE, HandClock, Laws, Opened, together
 
 
 class TestMemory(Laws):
@@ -296,10 +296,7 @@ class Agrees(RuleBasedStateMachine):
         batches = [self.batch(draft, planned) for draft in drafts]
         if again and self.last is not None:
             batches.insert(0, self.last)
-        given: list[Refusal | None] = []
-        for batch in batches:
-            self.store.submit(batch, given.append)
-        self.do(self.settled(lambda: len(given) == len(batches)))
+        given = self.do(together(self.store, *batches))
         expected = [self.model.commit(batch) for batch in batches]
         assert [type(one) if one else None for one in given] == expected
         over = [log.head.state in TERMINAL for log in self.model.logs.values()]
@@ -399,10 +396,6 @@ class Agrees(RuleBasedStateMachine):
         work = among[draft.pick % len(among)]
         todo = self.model.work.get(bodies[work])
         return Claim(work, max(1, todo.epoch - draft.is_late) if todo else 1)
-
-    async def settled(self, is_done: Callable[[], bool]) -> None:
-        while not is_done():
-            await asyncio.sleep(0)
 
     @invariant()
     def agree(self) -> None:

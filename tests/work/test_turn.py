@@ -99,7 +99,7 @@ async def test_what_is_returned_becomes_the_kind_of_part_it_is(value: Any, part:
 
 @on_turned_time
 async def test_a_task_passes_through_working_before_it_completes():
-    """Shows: S4-010, S4-011, S4-014, S4-020"""
+    """Shows: S4-010, S4-011, S4-014, S4-020, S2-017"""
 
     async def take(turn: Turn) -> str:
         await turn.say("on it")
@@ -135,6 +135,8 @@ async def test_an_agent_whose_own_code_is_cancelled_fails_its_task():
 
 @on_turned_time
 async def test_an_agent_may_fail_reject_or_complete_with_words():
+    """Shows: S2-018, S2-019"""
+
     async def take(turn: Turn) -> None:
         await getattr(turn, turn.text)("because")
 
@@ -477,7 +479,7 @@ async def test_a_message_to_a_task_that_is_over_is_refused():
 
 @on_turned_time
 async def test_cancel_stops_the_code_of_a_working_task():
-    """Shows: S4-017"""
+    """Shows: S4-017, S2-020"""
     ended = asyncio.Event()
 
     async def take(turn: Turn) -> None:

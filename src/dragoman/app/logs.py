@@ -10,10 +10,11 @@ from typing import TextIO
 __all__ = ["log_to"]
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-# Control characters, and the separators that some readers take for line ends.
-_ESCAPES = {n: f"\\x{n:02x}" for n in (*range(0x20), *range(0x7F, 0xA0))}
-_ESCAPES |= {n: f"\\u{n:04x}" for n in (*range(0x2028, 0x202F), *range(0x2066, 0x206A))}
-_ESCAPES |= {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
+# Control characters, the separators that some readers take for line ends, and what reorders a line.
+_ODD = (*range(0x20), *range(0x7F, 0xA0), *range(0x2028, 0x202F), *range(0x2066, 0x206A))
+_JSON_ESCAPES = {n: f"\\u{n:04x}" for n in _ODD}
+_TEXT_ESCAPES = {n: f"\\x{n:02x}" if n < 0x100 else f"\\u{n:04x}" for n in _ODD}
+_TEXT_ESCAPES |= {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
 # What the standard library puts on every record; the rest are fields of the line.
 _KNOWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -26,7 +27,7 @@ class TextLines(logging.Formatter):
         more = "".join(f" {name}={value}" for name, value in _fields(record).items())
         trace = "".join(f" | {line}" for line in _trace(record))
         line = f"{_time(record)} {record.levelname.lower()} {record.name}: {words}{more}{trace}"
-        return line.translate(_ESCAPES)
+        return line.translate(_TEXT_ESCAPES)
 
 
 class JsonLines(logging.Formatter):
@@ -44,8 +45,8 @@ class JsonLines(logging.Formatter):
         }
         if trace := _trace(record):
             line["trace"] = trace
-        # JSON itself escapes what is below the space; the rest of them is ours to do.
-        return msgspec.json.encode(line).decode().translate(_ESCAPES)
+        # What is below the space JSON has escaped itself.
+        return msgspec.json.encode(line).decode().translate(_JSON_ESCAPES)
 
 
 def log_to(stream: TextIO | None = None, *, level: str = "info", form: str = "text") -> None:

@@ -8,6 +8,7 @@ for the disk, is handed over.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
 from collections.abc import Callable
@@ -97,10 +98,9 @@ class Writer:
         self._syncs.put(False)
         self._thread.join()
         if self.lost is None:
-            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        else:
-            # Closing would write and sync once more.
-            self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            self._fold(apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        # Else closing would write and sync once more.
+        self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self._db.close()
 
     # One group after the other.
@@ -204,10 +204,15 @@ class Writer:
             try:
                 self._db.execute("COMMIT")
                 if self._wal_pages > WAL_PAGES_MAX:
-                    self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                    self._fold(apsw.SQLITE_CHECKPOINT_PASSIVE)
             except Exception as problem:
                 failure = _refusal(problem) or StoreLost(f"commit: {problem}")
             self._loop.call_soon_threadsafe(self._landed, failure)
+
+    def _fold(self, mode: int) -> None:
+        """Copy the write-ahead log into the file. Without room there it just stays as it is, and durable."""
+        with contextlib.suppress(apsw.FullError):
+            self._db.wal_checkpoint(mode=mode)
 
     def _grew(self, db: apsw.Connection, name: str, pages: int) -> int:
         self._wal_pages = pages

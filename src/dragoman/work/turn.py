@@ -345,7 +345,9 @@ class Turn:
         assert self._answer is not None, "only a turn that asks is resumed"
         at = self._telling.asked_at
         since = [decode(data) for data in self._store.read(self.task_id, at, 1000)]
-        if work.attempts > 1 or any(isinstance(event, StatusChanged | ArtifactChanged) for event in since[1:]):
+        if work.attempts > 1 or any(
+            isinstance(event, StatusChanged | ArtifactChanged) for event in since[1:]
+        ):
             return False
         self._telling.under(work, fold, seq)
         self.holds_slot = True

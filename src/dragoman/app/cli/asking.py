@@ -140,10 +140,13 @@ async def page(seen: Seen, how: Shown, asked: List) -> int:
             history_length=asked.history_length,
             include_artifacts=asked.include_artifacts,
         )
-        if how.as_json:
-            say_json(found)
-        else:
+        if not how.as_json:
             Text(how).page(found)
+        elif how.streams:
+            for task in found.tasks:
+                say_json(task)
+        else:
+            say_json(found)
         return 0
 
 
