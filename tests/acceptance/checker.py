@@ -251,6 +251,9 @@ def _keys(stored: Stored, told: list[dict[str, Any]], wrong: list[str]) -> int:
 
 def _shapes(stored: Stored, wrong: list[str], quiet: bool) -> None:
     for task in stored.logs:
+        if not stored.logs[task] or "task" not in stored.logs[task][0]:
+            wrong.append(f"beginning: {task} does not begin with its task")
+            continue
         states = stored.history(task)
         over = next((at for at, state in enumerate(states) if state in TERMINAL), None)
         if over is not None and over != len(states) - 1:
@@ -259,13 +262,13 @@ def _shapes(stored: Stored, wrong: list[str], quiet: bool) -> None:
             wrong.append(f"head: {task} is listed as {stored.states[task]} and is {states[-1]}")
         if quiet and states[-1] in ("submitted", "working"):
             wrong.append(f"stuck: {task} is {states[-1]}")
-        if "task" not in stored.logs[task][0]:
-            wrong.append(f"beginning: {task} does not begin with its task")
 
 
 def _results(stored: Stored, told: list[dict[str, Any]], wrong: list[str]) -> None:
     """A task that is completed has said exactly what its script says, however often it was interrupted."""
     for task, events in stored.logs.items():
+        if not events or "task" not in events[0]:
+            continue  # said already
         script = text_of([events[0]["task"]["history"][0]["parts"]])
         folded = stored.folded(task)
         if folded.state == "completed" and folded.text != expected(script):

@@ -14,6 +14,8 @@ from tests.acceptance.checker import Verdict, judge
 from tests.acceptance.load import Client, Tended, Told
 from tests.acceptance.nodes import Caller, Died, serving
 
+pytestmark = pytest.mark.usefixtures("strace")
+
 SCRIPT = "c c s c a c"
 SYNCS = "fsync,fdatasync"
 # More points than a scenario has: a campaign that gets there does not end by itself.

@@ -20,19 +20,22 @@ SEED = int(os.environ.get("SEED", "1"))
 CYCLES = 10
 CLIENTS = 4
 STORE_FULL = -32091
-DISK = "48m"
+# For all that a campaign writes; what is filled is the rest.
+DISK_MEGABYTES = 48
 # How often a send of this size may still find room behind the filler.
 SENDS_MAX = 2000
 BIG = "f20"
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Path]:
+def disk(tmp_path: Path, scale: int) -> Iterator[Path]:
     """A small file system of its own."""
     place = tmp_path / "disk"
     place.mkdir()
     done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", place], capture_output=True, text=True
+        ["mount", "-t", "tmpfs", "-o", f"size={DISK_MEGABYTES * scale}m", "tmpfs", place],
+        capture_output=True,
+        text=True,
     )
     if done.returncode:
         words = f"no small disk here, so no test of a full one: {done.stderr.strip() or 'mount failed'}"

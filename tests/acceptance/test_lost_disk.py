@@ -16,6 +16,8 @@ from tests.acceptance.load import Client, Tended, Told
 from tests.acceptance.nodes import HERE, Caller, serving, until_quiet
 from tests.acceptance.powercut import Disk, Promise, acks, deeds, strace
 
+pytestmark = pytest.mark.usefixtures("strace")
+
 SEED = int(os.environ.get("SEED", "1"))
 RUNS = 5
 CLIENTS = 4

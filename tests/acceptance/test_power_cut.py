@@ -17,6 +17,8 @@ from tests.acceptance.load import Client, Told
 from tests.acceptance.nodes import HERE, Caller, serving, until_quiet
 from tests.acceptance.powercut import Cuts, Disk, Promise, acks, deeds, strace
 
+pytestmark = pytest.mark.usefixtures("strace")
+
 SEED = int(os.environ.get("SEED", "1"))
 CUTS = 20
 CLIENTS = 4

@@ -19,6 +19,8 @@ from dragoman.model.operations.a2a import Cancel, Configuration, Get, List, Page
 from dragoman.model.peer import ANYONE, Caller, Peer
 from dragoman.model.task import Message, Part, Role, State, Task
 from dragoman.testing import local_node
+from dragoman.testing.clock import run
+from dragoman.testing.faults import Cut, FaultyPeer
 
 ANN, BOB = Caller("ann"), Caller("bob")
 NOW = Configuration(return_immediately=True)
@@ -649,3 +651,58 @@ async def test_the_store_is_there_to_be_read_and_bounded_by_default():
         assert (row.head.state, row.label.owner, row.label.agent) == (State.COMPLETED, "ann", "a")
         assert node.config.store.tasks_max == 1000
         assert node.config.store.retention_seconds == 30 * 24 * 3600
+
+
+# The kit that makes faults.
+
+
+async def test_a_call_that_failed_or_whose_answer_was_lost_is_safe_to_repeat_with_a_key():
+    """Shows: F01"""
+    async with place() as here:
+        line = FaultyPeer(here.peer)
+        line.fail(1)
+        line.lose_reply(2)
+        caller, request = Caller("ann", key="k"), Send(here.message("echo x"), Configuration())
+        for _ in range(2):
+            with pytest.raises(Cut):
+                await line.call(caller, request)
+        assert (await line.call(caller, request)).value.text == "x"
+        assert line.calls == 3
+        assert (await here.page()).total_size == 1
+
+
+async def test_a_stream_that_breaks_after_any_run_goes_on_from_its_cursor():
+    """Shows: F04"""
+    async with place() as here:
+        for runs in range(4):
+            line = FaultyPeer(here.peer)
+            line.cut_stream(1, runs)
+            task_id, seen = "", []
+            here.gate.open(3)
+            with pytest.raises(Cut):
+                async for run_of in line.watch(ANN, Send(here.message("chunks 3", name="m0"))):
+                    seen += run_of
+            if not seen:
+                task_id = (await here.page()).tasks[0].id
+                await here.until(task_id, State.COMPLETED)
+                seen = await all_of(line.watch(ANN, Subscribe(task_id), 0))
+            else:
+                task_id = seen[0].event.task.id
+                seen += (await all_of(line.watch(ANN, Subscribe(task_id), seen[-1].seq)))[1:]
+            assert texts(seen) == ["task", "working", "0,", "1,", "2,", "completed"]
+
+
+def test_on_turned_time_a_week_passes_at_once_and_waiting_for_nothing_is_noticed():
+    async def week() -> float:
+        began = asyncio.get_running_loop().time()
+        await asyncio.sleep(7 * 24 * 3600)
+        assert await asyncio.to_thread(lambda: 5) == 5
+        return asyncio.get_running_loop().time() - began
+
+    assert run(week(), seconds_max=1e6) == pytest.approx(7 * 24 * 3600)
+
+    async def for_ever() -> None:
+        await asyncio.get_running_loop().create_future()
+
+    with pytest.raises(TimeoutError):
+        run(for_ever())

@@ -450,6 +450,16 @@ class Laws:
             await store.commit(Batch(claim=again.claim, ends=(again.id,)))
             assert await claimed(store) == []
 
+    async def test_work_put_again_in_the_moment_it_is_taken_is_not_lost(self, opened: Opened):
+        async with opened() as store:
+            await put(store, turn("t1", name="delivery"))
+            taking = asyncio.create_task(claimed(store))
+            await asyncio.sleep(0)
+            await put(store, turn("t1", due=30.0, name="delivery"))
+            [work] = await taking
+            await store.commit(Batch(claim=work.claim, ends=(work.id,)))
+            assert len(await claimed(store, now=30.0)) == 1
+
     async def test_work_put_again_while_it_is_held_is_due_at_the_earlier_time(self, opened: Opened):
         async with opened() as store:
             await put(store, turn("t1", name="delivery"))
@@ -541,6 +551,27 @@ class Laws:
                 assert (answer.record.body, answer.record.log) == (b"t0", "t0")
             assert [store.row(f"t{n}") is None for n in range(6)] == [False] + [True] * 5
             assert len(await claimed(store)) == 1
+
+    async def test_a_key_is_free_as_soon_as_the_log_it_belongs_to_is_closed(self, opened: Opened):
+        async with opened() as store:
+
+            def send(log: str, key: str) -> Batch:
+                return Batch((opening(log),), records=(Record("key", key, log.encode(), log, is_new=True),))
+
+            await store.commit(send("t1", "a"))
+            answers = await together(
+                store,
+                Batch(closes=("t1",)),
+                send("t2", "a"),
+                send("t3", "b"),
+                Batch(closes=("t3",)),
+                send("t4", "b"),
+                Batch(closes=("t4",)),
+                send("t4", "b"),
+            )
+            assert answers == [None] * 7
+            assert (store.record("key", "a"), store.record("key", "b")) == (b"t2", b"t4")
+            assert list(store.read("t4", 0)) == [b"1"]
 
     # 7. The feed.
 

@@ -603,4 +603,4 @@ async def test_the_lock_file_says_all_that_a_command_needs(tmp_path: Path):
     assert told == {"pid": os.getpid(), "token": store.lock.holder.token, "address": "http://[::1]:8000"}
     await put(store, NewWork("turn", "echo", "t1"))
     await store.close()
-    assert (tmp_path / "store.db.lock").read_text() == ""
+    assert (tmp_path / "store.db.lock").read_text().strip() == ""

@@ -99,6 +99,8 @@ class Node:
         """Bind, serve, and be ready."""
         import uvicorn
 
+        from ..serve.heads import Heads
+
         config = self.config.node
         listener = _bind(config.host, config.port)
         port = listener.getsockname()[1]
@@ -111,9 +113,8 @@ class Node:
             access_log=False,
             server_header=False,
             ws="none",
-            http="httptools",
+            http=Heads,
             timeout_graceful_shutdown=5,
-            h11_max_incomplete_event_size=65536,
         )
         self._server = server = uvicorn.Server(settings)
         # Signals are the process's matter, not the server's.
@@ -161,7 +162,8 @@ async def open_store(config: Config, clock: Clock, on_lost: Callable[[], None]) 
 
 def _bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # Named in full, or asyncio would not know that small answers should leave at once.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

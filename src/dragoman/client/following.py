@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, MutableMapping, MutableSequence
 from typing import Protocol
 
 from ..model.errors import AgentError, Fault
-from ..model.events import Event, Logged, TaskCreated, encode
+from ..model.events import ArtifactChanged, Event, Logged, TaskCreated, encode
 from ..model.operations.a2a import Get, Request, Send, Subscribe
 from ..model.peer import Answer, Caller
 from ..model.task import State, Status, Task
@@ -77,7 +77,7 @@ class Following:
         self._polls = 0
         self.can_subscribe = True
         self._must_look = False
-        self._resumed = self._expects_task = False
+        self._resumed = self._expects_task = self._may_repeat = False
         self._snapshot: tuple[Status, int] | None = None
         self._retry_ms = 0
         self._broken: Exception | None = None
@@ -142,7 +142,7 @@ class Following:
         follows = self._judge.state is not None
         request = Subscribe(self._judge.task_id) if follows else self._request
         self._resumed = follows
-        self._expects_task = follows and not self._has_cursor
+        self._expects_task = self._may_repeat = follows and not self._has_cursor
         self._broken = None
         try:
             async with asyncio.timeout_at(self._deadline()):
@@ -206,6 +206,9 @@ class Following:
                 judge.faults.clear()
             if not happened:
                 continue
+            if self._may_repeat and isinstance(event, ArtifactChanged) and event.artifact_update.append:
+                # Without cursors nobody can tell whether the task it began with already held this chunk.
+                judge.is_doubtful = True
             if place and len(place) <= ID_CHARS_MAX:
                 self._last_id, self._seq = place, seq
             self._note(happened[-1])

@@ -15,6 +15,7 @@ __all__ = ["Holder", "Lock", "StoreHeld", "read_lock"]
 # `read_lock` holds the lock for the blink of an eye to learn whether somebody has it.
 TRIES_MAX = 5
 TRY_SECONDS = 0.02
+FILE_BYTES = 2048
 
 
 class Holder(Struct, frozen=True):
@@ -50,22 +51,21 @@ class Lock:
             os.close(self._file)
             raise StoreHeld(store_path, holder) from None
         os.fchmod(self._file, 0o600)
-        self._write()
+        self._write(msgspec.json.encode(self.holder))
 
     def set_address(self, address: str) -> None:
         """Say where this process answers."""
         self.holder = msgspec.structs.replace(self.holder, address=address)
-        self._write()
+        self._write(msgspec.json.encode(self.holder))
 
     def release(self) -> None:
         # The file stays: removing it would let two processes lock two files of one name.
-        os.ftruncate(self._file, 0)
+        self._write(b"")
         os.close(self._file)
 
-    def _write(self) -> None:
-        text = msgspec.json.encode(self.holder)
-        os.pwrite(self._file, text, 0)
-        os.ftruncate(self._file, len(text))
+    def _write(self, text: bytes) -> None:
+        # Always of one size, so that no more room is needed to open a store on a full disk.
+        os.pwrite(self._file, text.ljust(FILE_BYTES), 0)
 
 
 def read_lock(store_path: str | Path) -> Holder | None:
@@ -101,6 +101,6 @@ def _take(file: int) -> None:
 
 def _read(file: int) -> Holder | None:
     try:
-        return msgspec.json.decode(os.pread(file, 65536, 0), type=Holder)
+        return msgspec.json.decode(os.pread(file, FILE_BYTES, 0), type=Holder)
     except msgspec.DecodeError:
         return None
