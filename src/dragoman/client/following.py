@@ -77,7 +77,7 @@ class Following:
         self._polls = 0
         self.can_subscribe = True
         self._must_look = False
-        self._resumed = self._expects_task = self._may_repeat = False
+        self._resumed = self._expects_task = self._may_double = False
         self._snapshot: tuple[Status, int] | None = None
         self._retry_ms = 0
         self._broken: Exception | None = None
@@ -142,7 +142,7 @@ class Following:
         follows = self._judge.state is not None
         request = Subscribe(self._judge.task_id) if follows else self._request
         self._resumed = follows
-        self._expects_task = self._may_repeat = follows and not self._has_cursor
+        self._expects_task = self._may_double = follows and not self._has_cursor
         self._broken = None
         try:
             async with asyncio.timeout_at(self._deadline()):
@@ -206,7 +206,7 @@ class Following:
                 judge.faults.clear()
             if not happened:
                 continue
-            if self._may_repeat and isinstance(event, ArtifactChanged) and event.artifact_update.append:
+            if self._may_double and isinstance(event, ArtifactChanged) and event.artifact_update.append:
                 # Without cursors nobody can tell whether the task it began with already held this chunk.
                 judge.is_doubtful = True
             if place and len(place) <= ID_CHARS_MAX:
