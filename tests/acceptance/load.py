@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tests.acceptance.checker import keep_journals
-from tests.acceptance.nodes import BROKEN, Caller, Node, Refused, aclosing, message
+from tests.acceptance.nodes import BROKEN, Caller, Died, Node, Refused, aclosing, message
 
 T = TypeVar("T")
 
@@ -77,6 +77,8 @@ class Client:
         """Until it is answered, by whichever process."""
         while True:
             await self.node.is_ready.wait()
+            if self.node.broken is not None:
+                raise self.node.broken
             try:
                 self.told.note("sent")
                 return await ask()
@@ -203,7 +205,12 @@ class Tended:
                 return code
             self.codes.append(code)
             keep_journals(self.node.path, self.node.effects, time.monotonic_ns())
-            await self.node.start(fresh=False)
+            try:
+                await self.node.start(fresh=False)
+            except Died as died:
+                self.node.broken = died
+                self.node.is_ready.set()
+                raise
             self._then()
 
     async def stop(self, how: int = signal.SIGTERM) -> int:

@@ -53,6 +53,8 @@ class Node:
         self.pid = 0
         self.is_running = False
         self.is_ready = asyncio.Event()
+        # Why it could not be started again, if it could not.
+        self.broken: Died | None = None
         self.ready_seconds: list[float] = []
         self._spawner: asyncio.subprocess.Process | None = None
         self._output: asyncio.subprocess.Process | None = None

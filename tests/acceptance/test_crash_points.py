@@ -146,7 +146,7 @@ async def test_a_store_killed_at_each_sync_of_its_making_is_made_by_the_next_sta
 @pytest.mark.within(240)
 @pytest.mark.parametrize(
     ("calls", "stride", "what"),
-    [("pwrite64", 9, "before a commit is whole"), ("write,writev,sendto,sendmsg", 6, "committed, not told")],
+    [("pwrite64", 9, "before a commit is whole"), ("write,writev,sendto,sendmsg", 3, "committed, not told")],
 )
 async def test_a_turn_killed_around_its_syncs_says_what_it_says_uninterrupted(
     tmp_path: Path, scale: int, calls: str, stride: int, what: str

@@ -14,7 +14,7 @@ import pytest
 
 from tests.acceptance.checker import expected, judge, lines
 from tests.acceptance.load import Client, Told
-from tests.acceptance.nodes import Caller, Refused, serving, until_quiet
+from tests.acceptance.nodes import Caller, Died, Refused, serving, until_quiet
 
 SEED = int(os.environ.get("SEED", "1"))
 CYCLES = 10
@@ -171,3 +171,22 @@ async def test_a_task_is_canceled_on_a_full_disk(tmp_path: Path, disk: Path):
             await refused(client)
             await client.cancel(asking["id"])
             assert (await client.get(asking["id"]))["status"]["state"] == "TASK_STATE_CANCELED"
+
+
+@pytest.mark.xfail(
+    strict=True, raises=Died, reason="opening the store frees the leases of the dead, which is a write"
+)
+async def test_a_node_that_died_on_a_full_disk_starts_on_it_and_reads(tmp_path: Path, disk: Path):
+    """Shows: F16"""
+    told = Told(tmp_path / "told.jsonl")
+    async with serving(tmp_path, disk=disk, GATE=str(tmp_path / "gate")) as node:
+        await node.start()
+        async with Caller(node.url) as caller:
+            client = Client(node, told, caller, f"{SEED}")
+            task = await client.send("c s w c", now=True)
+            await noted(node.effects, "back")
+            node.kill()
+            await node.ended()
+            fill(disk)
+            await node.start()
+            assert (await client.get(task["id"]))["status"]["state"] == "TASK_STATE_WORKING"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from typing import Any, NamedTuple
 
 from dragoman import Agent, Turn
@@ -12,10 +13,10 @@ from dragoman.model.events import Logged, Replied, StatusChanged
 from dragoman.model.operations.a2a import Cancel, Configuration, Get, List, Send, Subscribe
 from dragoman.model.peer import Caller
 from dragoman.model.task import Message, Part, Role, State, Task
+from dragoman.store.folding import fold_of
 from dragoman.store.store import Store
 from dragoman.testing.clock import TurnedClock, run
 from dragoman.testing.faults import Cut
-from dragoman.work.telling import load
 from tests.sim.checker import Shadow
 from tests.sim.world import World
 from tests.work.stage import DONE, belonging
@@ -342,7 +343,7 @@ async def settled(world: World, customers: list[Customer]) -> None:
         checker.law(row is not None and row.seq == len(shadow.events) == last[task_id], f"{task_id}: {row}")
         checker.law(list(world.store.read(task_id, 0, 100_000)) == shadow.events, f"{task_id}: another log")
         if shadow.fold.reply is None:
-            checker.is_same(task_id, load(world.store, task_id).task())
+            checker.is_same(task_id, fold_of(world.store, task_id, sys.maxsize).task())
     checker.law(not checker.journals, f"journals are left: {list(checker.journals)}")
     for customer in customers:
         customer.check()

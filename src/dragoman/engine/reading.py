@@ -5,19 +5,17 @@ from __future__ import annotations
 import calendar
 import re
 
-import msgspec
-
 from ..core.tasks import Fold
 from ..model.errors import error
 from ..model.events import Replied, decode
 from ..model.operations.a2a import PAGE_SIZE, List, Page
 from ..model.peer import Answer, Caller
 from ..model.task import Message, Status, Task, replace
+from ..store.folding import fold_of
 from ..store.store import Query, Row, Store
 
 __all__ = ["Reading"]
 
-_task = msgspec.json.Decoder(Task).decode
 
 
 class Reading:
@@ -44,20 +42,7 @@ class Reading:
 
     def fold(self, row: Row, at: int | None = None) -> Fold:
         """The fold of a task, up to a position if one is given."""
-        end = row.seq if at is None else at
-        stored = self._store.snapshot(row.log, end)
-        if stored is None:
-            seq, fold = 0, Fold()
-        else:
-            seq, fold = stored[0], Fold(_task(stored[1]))
-        while seq < end:
-            events = self._store.read(row.log, seq, min(1000, end - seq))
-            if not events:
-                break
-            for data in events:
-                fold.apply(decode(data))
-            seq += len(events)
-        return fold
+        return fold_of(self._store, row.log, row.seq if at is None else at)
 
     def stub(self, row: Row) -> Fold:
         """As much of a fold as a caller's command needs: who it is and its state."""

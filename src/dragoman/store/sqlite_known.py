@@ -41,7 +41,7 @@ class Known:
     def __init__(self, reserved: int, active: int, active_max: int) -> None:
         # Two generations: when the young are many, the old are forgotten.
         self._young: dict[str, Stored] = {}
-        self._old: dict[str, Stored] = {}
+        self._elder: dict[str, Stored] = {}
         self.held: dict[int, Held] = {}
         # Leases of named work.
         self.names: dict[str, int] = {}
@@ -50,16 +50,16 @@ class Known:
         self.active_max = active_max
 
     def log(self, name: str) -> Stored | None:
-        return self._young.get(name) or self._old.get(name)
+        return self._young.get(name) or self._elder.get(name)
 
     def keep(self, log: Stored) -> None:
         self._young[log.row.log] = log
         if len(self._young) > LOGS_KNOWN_MAX:
-            self._old, self._young = self._young, {}
+            self._elder, self._young = self._young, {}
 
     def forget(self, name: str) -> None:
         self._young.pop(name, None)
-        self._old.pop(name, None)
+        self._elder.pop(name, None)
 
 
 def stored(row: tuple[Any, ...]) -> Stored:

@@ -15,9 +15,10 @@ from typing import NamedTuple
 from ..model.agent import Conduct
 from ..model.errors import AgentError
 from ..model.peer import Clock
+from ..store.folding import fold_of
 from ..store.store import Batch, Fenced, Refusal, Store, StoreFull, Work
 from .journal import Journal, Mismatch, journal_log
-from .telling import Lost, load
+from .telling import Lost
 from .turn import Driver, Turn
 
 __all__ = ["STOP", "Executor", "Runner"]
@@ -118,7 +119,7 @@ class Executor:
         row = self._store.row(work.log)
         if row is None:
             return None
-        fold = load(self._store, work.log, row.seq)
+        fold = fold_of(self._store, work.log, row.seq)
         entries = self._store.read(journal_log(work.log), 0, 100_000)
         journal = Journal(entries) if entries else None
         return Turn(self._store, self._clock, conduct, work, fold, row.seq, row.label, journal)
@@ -192,7 +193,7 @@ class Executor:
         row = self._store.row(work.log)
         assert row is not None, "a task that is answered is there"
         had_slot = turn.holds_slot
-        if not turn.resume(work, load(self._store, work.log, row.seq), row.seq):
+        if not turn.resume(work, fold_of(self._store, work.log, row.seq), row.seq):
             return False
         self._parked.pop(work.log, None)
         if had_slot:

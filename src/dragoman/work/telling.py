@@ -14,11 +14,12 @@ import msgspec
 from ..core.tasks import Fold, Give, Move, Say, decide
 from ..model.events import decode, encode
 from ..model.peer import Clock, timestamp
-from ..model.task import State, Task
+from ..model.task import State
+from ..store.folding import fold_of
 from ..store.store import Append, Batch, Claim, Conflict, Fenced, Head, Label, NewWork, Refusal, Store, Work
 from .journal import Asked, Entry, Journal, journal_log
 
-__all__ = ["Lost", "Telling", "load"]
+__all__ = ["Lost", "Telling"]
 
 # A running task's fold is stored after this many events, then whenever its log has doubled.
 SNAPSHOT_EVENTS = 256
@@ -162,7 +163,7 @@ class Telling:
         """A caller spoke meanwhile: take in what they said, then append after it."""
         news = self._store.read(self.fold.id, self.seq)
         self.seq += len(news)
-        fold = load(self._store, self.fold.id, self.seq)
+        fold = fold_of(self._store, self.fold.id, self.seq)
         for data in events:
             fold.apply(decode(data))
         self.fold = fold
@@ -200,22 +201,4 @@ class Telling:
         self.refusal = self.refusal or Fenced("the task is over")
 
 
-def load(store: Store, log: str, seq: int | None = None) -> Fold:
-    """The fold of a task's log, up to a position if one is given."""
-    snapshot = store.snapshot(log, seq)
-    fold, at = Fold(), 0
-    if snapshot is not None:
-        at, fold = snapshot[0], Fold(_task(snapshot[1]))
-        fold.is_told = True
-    while seq is None or at < seq:
-        events = store.read(log, at, 1000 if seq is None else min(1000, seq - at))
-        if not events:
-            break
-        for data in events:
-            fold.apply(decode(data))
-        at += len(events)
-    return fold
-
-
 _encode = msgspec.json.Encoder().encode
-_task = msgspec.json.Decoder(Task).decode

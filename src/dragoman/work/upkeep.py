@@ -13,10 +13,10 @@ from ..core.tasks import INTERRUPTED, TERMINAL, Move, decide
 from ..model.events import encode
 from ..model.peer import Clock, timestamp
 from ..model.task import Message, Part, Role, State
+from ..store.folding import fold_of
 from ..store.store import Append, Batch, Conflict, Head, NewWork, Refusal, Row, Store, StoreFull, Work
 from .executor import STOP
 from .journal import journal_log
-from .telling import load
 
 __all__ = ["LEASE_SECONDS", "Upkeep"]
 
@@ -133,7 +133,7 @@ class Upkeep:
 
     def _ending(self, work: Work, row: Row) -> Batch:
         now = self._clock.now()
-        fold = load(self._store, work.log, row.seq)
+        fold = fold_of(self._store, work.log, row.seq)
         # A question asked after a caller wanted to stop does not prolong the time given for that.
         if row.head.state in INTERRUPTED and work.body != b"cancel":
             words = "The question was not answered in time."
