@@ -1,6 +1,6 @@
 """The agents of the fault campaigns: each plays the script in its message, and writes down what it did to the world.
 
-A script is words: `c` a chunk (`c9` nine), `s` a step, `a` a question, `w` a wait for the file named by the
+A script is words: `c` a chunk (`c9` nine), `t` one as slow as a model's, `s` a step, `a` a question, `w` a wait for the file named by the
 environment variable GATE, `f` a chunk of a kilobyte. What a whole script must say, `checker.expected` knows.
 The node's process appends to a file of its own below EFFECTS: a step that ran, a step whose result came back.
 """
@@ -41,10 +41,10 @@ async def play(turn: Turn) -> None:
     async with turn.stream() as out:
         for place, word in enumerate(turn.text.split()):
             kind, count = word[0], int(word[1:] or 1)
-            if kind == "c":
+            if kind in "ct":
                 for number in range(count):
                     await out.write(f"{place}.{number}{last} ")
-                    await asyncio.sleep(0)
+                    await asyncio.sleep(0.002 if kind == "t" else 0)
             elif kind == "f":
                 for _ in range(count):
                     await out.write("x" * 1023 + " ")

@@ -34,7 +34,7 @@ def expected(script: str, answer: str = "yes") -> str:
     said, last = [], ""
     for place, step in enumerate(script.split()):
         kind, count = step[0], int(step[1:] or 1)
-        if kind == "c":
+        if kind in "ct":
             said += [f"{place}.{number}{last} " for number in range(count)]
         elif kind == "f":
             said += ["x" * 1023 + " "] * count

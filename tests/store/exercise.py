@@ -484,6 +484,20 @@ class Laws:
             await refused(store, Batch((growing("t1", 2),), claim=work.claim), Fenced)
             assert [other.log for other in await claimed(store)] == ["t2"]
 
+    async def test_named_work_is_given_as_it_is_put_unless_that_name_is_there(self, opened: Opened):
+        async with opened() as store:
+            worker = Worker(echo=5)
+            store.offer(worker)
+            await store.commit(Batch((opening("t1"),), (turn("t1", name="t1"),)))
+            [work] = worker.given
+            await put(store, turn("t1", name="t1"))
+            assert len(worker.given) == 1
+            await store.commit(Batch(drops=("t1",)))
+            await refused(store, Batch((growing("t1", 1),), claim=work.claim), Fenced)
+            await put(store, turn("t1", name="t1"))
+            assert [one.epoch for one in worker.given] == [1, 1]
+            assert await claimed(store) == []
+
     async def test_a_claimant_is_given_neither_later_work_nor_that_of_a_refused_batch(self, opened: Opened):
         async with opened() as store:
             worker = Worker(echo=5)

@@ -45,6 +45,9 @@ INSERT INTO work (id, kind, topic, log, due, node, epoch, attempts, name, body) 
 INSERT INTO work (id, kind, topic, log, due, node, epoch, attempts, name, body) VALUES (?, ?, ?, ?, ?, NULL, 0, 0, ?, ?)
 ON CONFLICT (name) WHERE name IS NOT NULL DO UPDATE SET due = excluded.due
 
+-- name: work_by_name
+SELECT id FROM work WHERE name = ?
+
 -- name: end_work
 DELETE FROM work WHERE id = ?
 

@@ -68,6 +68,8 @@ class Group:
         self.held: dict[int, Held | None] = {}
         self.leased: list[tuple[Claimant, str, Work]] = []
         self._names: dict[str, int] = {}
+        # Names of work that was put in this group for whoever claims it.
+        self._put_names: set[str] = set()
         self._records: dict[tuple[str, str], Record] = {}
         self._are_records_gone = False
         self._active = known.active
@@ -219,28 +221,44 @@ class Group:
     # Work.
 
     def _put(self, new: NewWork) -> None:
-        if new.name:
-            row: tuple[Any, ...] = (self.next_id(), new.kind, new.topic, new.log, new.due, new.name, new.body)
-            _note(self._work, QUERIES["put_named_work"], row)
-            work, held = self._held_by_name(new.name)
-            if held is None:
-                self.is_hinting = True
-            else:
-                self.held[work] = msgspec.structs.replace(held, moved=new.due)
-            return
-        work = self.next_id()
         claimant = self._claimant(new)
+        if new.name and (claimant is None or self._is_name_known(new)):
+            self._put_by_name(new)
+            return
+        work, name = self.next_id(), new.name or None
+        row: tuple[Any, ...]
         if claimant is None:
             self.is_hinting = True
-            row = (work, new.kind, new.topic, new.log, new.due, None, 0, 0, None, new.body)
+            row = (work, new.kind, new.topic, new.log, new.due, None, 0, 0, name, new.body)
         else:
             claimant.free[new.topic] -= 1
-            row = (work, new.kind, new.topic, new.log, new.due, claimant.node, 1, 1, None, new.body)
-            self.held[work] = Held(claimant.node, 1, 1)
+            row = (work, new.kind, new.topic, new.log, new.due, claimant.node, 1, 1, name, new.body)
+            self.held[work] = Held(claimant.node, 1, 1, new.name)
+            if new.name:
+                self._names[new.name] = work
             self.leased.append(
                 (claimant, new.topic, Work(work, new.kind, new.topic, new.log, new.body, 1, 1, new.memo))
             )
         _note(self._work, _PUT_WORK, row)
+
+    def _put_by_name(self, new: NewWork) -> None:
+        """Put it, or move what is there by that name; if somebody holds it, it comes again afterwards."""
+        row = (self.next_id(), new.kind, new.topic, new.log, new.due, new.name, new.body)
+        _note(self._work, QUERIES["put_named_work"], row)
+        work, held = self._held_by_name(new.name)
+        if held is None:
+            self.is_hinting = True
+            self._put_names.add(new.name)
+        else:
+            self.held[work] = msgspec.structs.replace(held, moved=new.due)
+
+    def _is_name_known(self, new: NewWork) -> bool:
+        """Whether there may be work of that name. Of a log that begins right now nobody has put any."""
+        if new.name in self._names or new.name in self.known.names or new.name in self._put_names:
+            return True
+        if new.name == new.log and self._changed.get(new.log) is _BEGIN_LOG:
+            return False
+        return bool(rows_of(self.db, QUERIES["work_by_name"], (new.name,)))
 
     def _claimant(self, new: NewWork) -> Claimant | None:
         if new.due <= self.now:
