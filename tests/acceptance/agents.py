@@ -1,7 +1,8 @@
 """The agents of the fault campaigns: each plays the script in its message, and writes down what it did to the world.
 
-A script is words: `c` a chunk (`c9` nine), `t` one as slow as a model's, `s` a step, `a` a question, `w` a wait for the file named by the
-environment variable GATE, `f` a chunk of a kilobyte. What a whole script must say, `checker.expected` knows.
+A script is words: `c` a chunk (`c9` nine), `t` one as slow as a model's, `f` one of a kilobyte, `s` a step,
+`a` a question, `w` a wait for the file named by the environment variable GATE. What a whole script must say,
+`checker.expected` knows.
 The node's process appends to a file of its own below EFFECTS: a step that ran, a step whose result came back.
 """
 

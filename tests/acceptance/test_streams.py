@@ -23,9 +23,10 @@ from tests.acceptance.nodes import Caller, Node, Refused, aclosing, serving
 SEED = int(os.environ.get("SEED", "1"))
 READERS = 8
 RECONNECTS = 100
-# A thousand chunks, with a remembered point after each hundred.
-SCRIPT = " ".join(["c100 s"] * 10)
-# So slow that a kill finds it at work, and not only what the socket still holds.
+# A thousand chunks, with a remembered point after each hundred. Some are slow, so that a kill finds the
+# agent at work, and not only what sockets still hold.
+SCRIPT = " ".join(["t20 c80 s"] * 10)
+# For a single reader.
 SLOW_SCRIPT = " ".join(["t100 s"] * 10)
 EVENTS_BETWEEN_KILLS = (500, 4000)
 
@@ -160,7 +161,7 @@ async def test_our_client_goes_on_through_kills_as_if_nothing_had_happened(tmp_p
     """Shows: F04"""
     began = time.monotonic()
     told = Told(tmp_path / "told.jsonl")
-    async with dying(tmp_path, told, (50, 350)) as node, OurClient(node.url) as client:
+    async with dying(tmp_path, told, (150, 450)) as node, OurClient(node.url) as client:
 
         async def hear() -> list[tuple[int, bytes]]:
             heard = []

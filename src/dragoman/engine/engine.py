@@ -91,19 +91,17 @@ class Engine:
     # Send.
 
     async def _send(self, caller: Caller, request: Send) -> Answer:
-        task_id, seq = await self._accept(caller, request)
-        row = self._store.row(task_id)
-        if not request.configuration.return_immediately or (row and row.head.hidden):
-            row = await self._settled(task_id, seq, request.configuration.return_immediately)
+        task_id, _ = await self._accept(caller, request)
+        row = await self._answerable(task_id, request.configuration.return_immediately)
         if row is None:
             raise error("TaskNotFound", f"task {task_id} was removed while it was worked on")
         return self._reading.task(row, request.configuration.history_length)
 
-    async def _settled(self, task_id: str, seq: int, first_word: bool) -> Row | None:
-        """The task once it waits for a caller or is over (or, for agents that may reply, once it spoke)."""
+    async def _answerable(self, task_id: str, immediately: bool) -> Row | None:
+        """The task once it waits for a caller or is over; at once, or once it is known to be one, if asked so."""
         store = self._store
         row = store.row(task_id)
-        while row is not None and row.head.state not in SETTLED and not (first_word and not row.head.hidden):
+        while row is not None and row.head.state not in SETTLED and (row.head.hidden or not immediately):
             await store.wait(task_id, row.seq)
             row = store.row(task_id)
         return row
@@ -146,8 +144,8 @@ class Engine:
         task_id = clock.new_id()
         context_id = message.context_id or clock.new_id()
         fold = Fold()
-        opened = decide(fold, Open(task_id, context_id, message, request.metadata or None), timestamp(now))
-        fold.apply(opened[0])
+        [opened] = decide(fold, Open(task_id, context_id, message, request.metadata or None), timestamp(now))
+        fold.apply(opened)
         key = _key(caller, message)
         records: Sequence[Record] = ()
         if key:
@@ -156,7 +154,7 @@ class Engine:
             records = (Record("key", name, body, task_id, True),)
         head = Head(State.SUBMITTED, now, conduct.answers != "task")
         label = Label("task", caller.owner, caller.tenant, conduct.name, context_id)
-        append = Append(task_id, 0, task_id, (encode(opened[0]),), head, label)
+        append = Append(task_id, 0, task_id, (encode(opened),), head, label)
         work = NewWork("turn", conduct.name, task_id, name=task_id, memo=(fold, label))
         try:
             await self._store.commit(Batch((append,), (work,), records))

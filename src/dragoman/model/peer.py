@@ -111,16 +111,20 @@ class SystemClock:
 
 def timestamp(seconds: float) -> str:
     """The protocol's form of a time: UTC with milliseconds."""
-    global _second
-    whole = int(seconds)
-    spelled = _second
-    if whole != spelled[0]:
-        spelled = _second = (whole, time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(whole)))
-    return f"{spelled[1]}.{int((seconds - whole) * 1000):03d}Z"
+    global _said
+    now = int(seconds * 1000)
+    at, second, spelled = _said
+    if now != at:
+        # A busy node says the same second thousands of times and the same millisecond a few.
+        if now // 1000 != at // 1000:
+            second = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 1000))
+        spelled = f"{second}.{now % 1000:03d}Z"
+        _said = (now, second, spelled)
+    return spelled
 
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.decode
 
-# The last whole second spelled: a busy node says the same one thousands of times.
-_second = (-1, "")
+# The last millisecond that was spelled: it, its second, and how it reads.
+_said = (-1, "", "")

@@ -86,7 +86,8 @@ class Site:
         headers = _wanted(scope["headers"])
         id = b"null"
         try:
-            _check_type(headers)
+            if headers.get(b"content-type") != b"application/json" or b"content-encoding" in headers:
+                _check_type(headers)
             body = await self._body(headers, receive)
             asked = jsonrpc.parse(body, self._body_bytes_max)
             id = asked.id
