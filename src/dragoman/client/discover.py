@@ -72,8 +72,8 @@ class Finder:
             return [self.target]
         root = target.origin() / ""
         beneath = target if target.path.endswith("/") else target.with_path(target.path + "/")
-        bases = [beneath] if beneath == root else [beneath, root]
-        return [base.join(URL(place)) for base in bases for place in PLACES]
+        folders = [beneath] if beneath == root else [beneath, root]
+        return [folder.join(URL(place)) for folder in folders for place in PLACES]
 
     def _check_place(self, place: URL, card: Card) -> None:
         """A card at the root speaks for a path only if it names it: else it is another agent's."""

@@ -17,7 +17,6 @@ from ..store.store import Query, Row, Store
 __all__ = ["Reading"]
 
 
-
 class Reading:
     """What an agent's callers may read."""
 

@@ -136,8 +136,8 @@ class Group:
             self._drop(name)
         for name in batch.closes:
             self.delete(name)
-        for new in batch.work:
-            self._put(new)
+        for put in batch.work:
+            self._put(put)
 
     # Logs.
 
@@ -220,50 +220,50 @@ class Group:
 
     # Work.
 
-    def _put(self, new: NewWork) -> None:
-        claimant = self._claimant(new)
-        if new.name and (claimant is None or self._is_name_known(new)):
-            self._put_by_name(new)
+    def _put(self, put: NewWork) -> None:
+        claimant = self._claimant(put)
+        if put.name and (claimant is None or self._is_name_known(put)):
+            self._put_by_name(put)
             return
-        work, name = self.next_id(), new.name or None
+        work, name = self.next_id(), put.name or None
         row: tuple[Any, ...]
         if claimant is None:
             self.is_hinting = True
-            row = (work, new.kind, new.topic, new.log, new.due, None, 0, 0, name, new.body)
+            row = (work, put.kind, put.topic, put.log, put.due, None, 0, 0, name, put.body)
         else:
-            claimant.free[new.topic] -= 1
-            row = (work, new.kind, new.topic, new.log, new.due, claimant.node, 1, 1, name, new.body)
-            self.held[work] = Held(claimant.node, 1, 1, new.name)
-            if new.name:
-                self._names[new.name] = work
+            claimant.free[put.topic] -= 1
+            row = (work, put.kind, put.topic, put.log, put.due, claimant.node, 1, 1, name, put.body)
+            self.held[work] = Held(claimant.node, 1, 1, put.name)
+            if put.name:
+                self._names[put.name] = work
             self.leased.append(
-                (claimant, new.topic, Work(work, new.kind, new.topic, new.log, new.body, 1, 1, new.memo))
+                (claimant, put.topic, Work(work, put.kind, put.topic, put.log, put.body, 1, 1, put.memo))
             )
         _note(self._work, _PUT_WORK, row)
 
-    def _put_by_name(self, new: NewWork) -> None:
+    def _put_by_name(self, put: NewWork) -> None:
         """Put it, or move what is there by that name; if somebody holds it, it comes again afterwards."""
-        row = (self.next_id(), new.kind, new.topic, new.log, new.due, new.name, new.body)
+        row = (self.next_id(), put.kind, put.topic, put.log, put.due, put.name, put.body)
         _note(self._work, QUERIES["put_named_work"], row)
-        work, held = self._held_by_name(new.name)
+        work, held = self._held_by_name(put.name)
         if held is None:
             self.is_hinting = True
-            self._put_names.add(new.name)
+            self._put_names.add(put.name)
         else:
-            self.held[work] = msgspec.structs.replace(held, moved=new.due)
+            self.held[work] = msgspec.structs.replace(held, moved=put.due)
 
-    def _is_name_known(self, new: NewWork) -> bool:
+    def _is_name_known(self, put: NewWork) -> bool:
         """Whether there may be work of that name. Of a log that begins right now nobody has put any."""
-        if new.name in self._names or new.name in self.known.names or new.name in self._put_names:
+        if put.name in self._names or put.name in self.known.names or put.name in self._put_names:
             return True
-        if new.name == new.log and self._changed.get(new.log) is _BEGIN_LOG:
+        if put.name == put.log and self._changed.get(put.log) is _BEGIN_LOG:
             return False
-        return bool(rows_of(self.db, QUERIES["work_by_name"], (new.name,)))
+        return bool(rows_of(self.db, QUERIES["work_by_name"], (put.name,)))
 
-    def _claimant(self, new: NewWork) -> Claimant | None:
-        if new.due <= self.now:
+    def _claimant(self, put: NewWork) -> Claimant | None:
+        if put.due <= self.now:
             for claimant in self.claimants:
-                if claimant.free.get(new.topic, 0) > 0:
+                if claimant.free.get(put.topic, 0) > 0:
                     return claimant
         return None
 

@@ -79,7 +79,7 @@ _ZERO_NAMES: Final = ("ROLE_UNSPECIFIED", State.UNKNOWN.value)
 _UNKNOWN: Final[dict[type, Any]] = {State: State.UNKNOWN, Role: Role.AGENT}
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?", re.ASCII)
-_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}", re.ASCII)
+_B64 = re.compile(r"[A-Za-z0-9+/]*={0,2}", re.ASCII)
 _URL_TO_PLAIN = str.maketrans("-_", "+/")
 _TIMESTAMP = re.compile(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,9}))?"
@@ -150,7 +150,7 @@ def _bytes(value: Any, at: str) -> bytes:
     if type(value) is not str:
         raise _misfit("a base64 string", value, at)
     plain = value.translate(_URL_TO_PLAIN)
-    if _BASE64.fullmatch(plain) is None or len(bare := plain.rstrip("=")) % 4 == 1:
+    if _B64.fullmatch(plain) is None or len(bare := plain.rstrip("=")) % 4 == 1:
         raise Misfit("Expected a base64 string.", at)
     return base64.b64decode(bare + "=" * (-len(bare) % 4))
 

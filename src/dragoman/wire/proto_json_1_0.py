@@ -51,7 +51,7 @@ __all__ = [
     "read_error",
 ]
 
-ERROR_INFO: Final = "type.googleapis.com/google.rpc.ErrorInfo"
+ERROR_REASON: Final = "type.googleapis.com/google.rpc.ErrorInfo"
 BAD_REQUEST: Final = "type.googleapis.com/google.rpc.BadRequest"
 DOMAIN: Final = "a2a-protocol.org"
 
@@ -130,7 +130,7 @@ def decode_stream_item(data: _Bytes) -> Event:
 def details_of(wrong: AgentError) -> list[dict[str, Any]]:
     """The `data` of a JSON-RPC error, which is also the `details` of a REST error."""
     details: list[dict[str, Any]] = [
-        {"@type": ERROR_INFO, "reason": wrong.row.reason, "domain": DOMAIN, "metadata": wrong.metadata}
+        {"@type": ERROR_REASON, "reason": wrong.row.reason, "domain": DOMAIN, "metadata": wrong.metadata}
     ]
     if wrong.at:
         violation = {"field": wrong.at, "description": wrong.message}
@@ -151,7 +151,7 @@ def read_error(error_object: Any) -> AgentError:
         if not isinstance(detail, dict):
             continue
         reason = detail.get("reason")
-        if row is None and isinstance(reason, str) and detail.get("@type", ERROR_INFO) == ERROR_INFO:
+        if row is None and isinstance(reason, str) and detail.get("@type", ERROR_REASON) == ERROR_REASON:
             row = row_of_reason(reason)
             metadata = _texts(detail.get("metadata"))
         at = at or _first_violation(detail)
