@@ -286,7 +286,7 @@ class Killer:
                 self.node.kill()
                 self._is_due.set()
 
-    async def run(self, kills: int, most: int = 80) -> None:
+    async def run(self, kills: int, most: int) -> None:
         """Start the node, let it live a while, kill it; at the end it is up. Each tenth start is a fresh one."""
         await self.node.start()
         while self.kills < kills:

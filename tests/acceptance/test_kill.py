@@ -17,6 +17,8 @@ from tests.acceptance.nodes import Caller, serving, until_quiet
 SEED = int(os.environ.get("SEED", "1"))
 KILLS = int(os.environ.get("KILLS", "100"))
 CLIENTS = 8
+# At most; a long campaign lets the node live longer, for 50,000 acknowledgements in a thousand lives.
+ACKS_BETWEEN_KILLS = 80
 
 
 @pytest.mark.slow
@@ -27,7 +29,7 @@ async def test_kill_9_at_any_moment_loses_nothing_and_doubles_nothing(tmp_path: 
     began = time.monotonic()
     async with serving(tmp_path) as node:
         killer = Killer(node, told, f"{SEED}")
-        await loaded(node, told, SEED, CLIENTS, killer.run(KILLS * scale))
+        await loaded(node, told, SEED, CLIENTS, killer.run(KILLS * scale, ACKS_BETWEEN_KILLS * min(scale, 2)))
         async with Caller(node.url) as caller:
             await until_quiet(caller)
         keep_journals(node.path, node.effects, time.monotonic_ns())

@@ -4,7 +4,7 @@
 with a message, and serves until it is told to end.
 """
 
-# ruff: noqa: T201 -- a program: what it prints is read
+
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@
 Nothing of the kit is in here; it asks for the behaviours by these prefixes.
 """
 
-# ruff: noqa: T201 -- a program: what it prints is read
+
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Counts what the conformance kit found: `count.py JUNIT PROFILE`. Failures that known.txt lacks fail it."""
 
-# ruff: noqa: T201 -- a program: what it prints is read
+
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from ..model.errors import error
-from .memory_log import Log, pack
+from .memory_log import Log, pack, unpack
 from .store import (
     Append,
     Batch,
@@ -42,6 +42,8 @@ TOMBSTONES_MAX = 10_000
 FEED_MAX = 100_000
 # How many folds of finished tasks are kept at hand; older ones are folded again when read.
 FRESH_FOLDS = 64
+# How many due times of work that is gone may lie about.
+STALE_DUES = 1000
 
 
 class _Item:
@@ -88,6 +90,7 @@ class MemoryStore:
         self._feed_start = 0
         self._tombs: OrderedDict[str, None] = OrderedDict()
         self._fresh: deque[str] = deque()
+        self._unpacked: tuple[bytes, list[bytes]] = (b"", [])
 
     # Writing.
 
@@ -239,7 +242,7 @@ class MemoryStore:
                 self._named[put.name] = work
             claimant = self._claimant_for(put)
             if claimant is None:
-                heapq.heappush(self._due, (put.due, work))
+                self._await(put.due, work)
                 for other in self._claimants:
                     other.hint()
             else:
@@ -311,7 +314,13 @@ class MemoryStore:
         found = self._log(log)
         if found is None or found.seq <= after:
             return ()
-        return found.slice(log, after, after + limit)
+        events = found.events
+        if isinstance(events, bytes):
+            # Who reads a log that is over reads on: it is unpacked once, not once for every few hundred events.
+            if self._unpacked[0] is not events:
+                self._unpacked = (events, unpack(events, log, found.context))
+            events = self._unpacked[1]
+        return events[after : after + limit]
 
     def snapshot(self, log: str, at: int | None = None) -> tuple[int, bytes] | None:
         found = self._log(log)
@@ -383,9 +392,9 @@ class MemoryStore:
         passed: list[tuple[float, int]] = []
         while self._due and self._due[0][0] <= now and len(taken) < limit:
             due, work = heapq.heappop(self._due)
-            item = self._work.get(work)
-            if item is None or item.node or item.due != due:
+            if not self._is_due(due, work):
                 continue
+            item = self._work[work]
             if item.kind != kind or item.topic not in topics:
                 passed.append((due, work))
                 continue
@@ -408,7 +417,18 @@ class MemoryStore:
         item.node = ""
         item.due = due if item.again is None else min(due, item.again)
         item.again = None
-        heapq.heappush(self._due, (item.due, work))
+        self._await(item.due, work)
+
+    def _await(self, due: float, work: int) -> None:
+        heapq.heappush(self._due, (due, work))
+        if len(self._due) > 2 * len(self._work) + STALE_DUES:
+            # A question that was answered leaves its deadline here, and those are a week away.
+            self._due = [(at, one) for at, one in self._due if self._is_due(at, one)]
+            heapq.heapify(self._due)
+
+    def _is_due(self, due: float, work: int) -> bool:
+        item = self._work.get(work)
+        return item is not None and not item.node and item.due == due
 
     async def beat(self, node: str, until: float, now: float) -> int:
         self._nodes[node] = until
@@ -425,8 +445,7 @@ class MemoryStore:
     def next_due(self) -> float | None:
         while self._due:
             due, work = self._due[0]
-            item = self._work.get(work)
-            if item is not None and not item.node and item.due == due:
+            if self._is_due(due, work):
                 return due
             heapq.heappop(self._due)
         return None
@@ -456,6 +475,6 @@ def _matches(log: Log, query: Query) -> bool:
 def _place(token: str) -> int | None:
     if not token:
         return None
-    if not token.isascii() or not token.isdigit():
+    if not token.isascii() or not token.isdigit() or len(token) > 18:
         raise error("InvalidParams", "this page token was not made here", at="pageToken")
     return int(token)

@@ -92,11 +92,6 @@ class Log:
             events = self.events = unpack(events, name, self.context)
         return events
 
-    def slice(self, name: str, start: int, end: int) -> list[bytes]:
-        """Some of the events, left as they are kept."""
-        events = self.events
-        return (unpack(events, name, self.context) if isinstance(events, bytes) else events)[start:end]
-
     def wake(self) -> None:
         """Whoever waits for this log looks again."""
         waiters, self.waiters = self.waiters, None

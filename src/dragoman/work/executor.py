@@ -75,6 +75,14 @@ class Executor:
     # What the store calls.
 
     def take(self, work: Work) -> None:
+        try:
+            self._take(work)
+        except Exception:
+            # The store is in the middle of a commit that is not about this, or of handing out other work.
+            log.exception("task %s cannot be read back: its turn is not taken", work.log)
+            self._give_back(work.topic)
+
+    def _take(self, work: Work) -> None:
         if work.kind == "stop":
             self._aside(self._stop(work))
             return

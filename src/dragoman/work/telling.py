@@ -79,8 +79,10 @@ class Telling:
             raise Lost("this turn no longer owns its task") from self.refusal
         fold = self.fold
         for event in decide(fold, command, timestamp(self._clock.now())):
+            # First, because it fails on what is not JSON: then nothing has happened, and the agent may still fail.
+            data = encode(event)
             fold.apply(event)
-            self.pending.append(encode(event))
+            self.pending.append(data)
 
     def soon(self) -> None:
         """Append at the next pause: what is said without one goes into the log together."""

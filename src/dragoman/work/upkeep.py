@@ -77,6 +77,8 @@ class Upkeep:
                 await chore()  # type: ignore[misc]
             except Refusal as refusal:
                 log.warning("a chore was refused: %s", refusal)
+            except Exception:
+                log.exception("a chore failed; it is done again in %s s", seconds)
             await asyncio.sleep(seconds)
 
     async def _beat(self) -> None:
@@ -115,6 +117,10 @@ class Upkeep:
                 await asyncio.sleep(LOOK_SECONDS)
             except Refusal as refusal:
                 log.warning("deadline of %s was refused: %s", work.log, refusal)
+                return
+            except Exception:
+                # One log that cannot be read must not take the deadlines of all others with it.
+                log.exception("the deadline of %s could not be kept", work.log)
                 return
 
     async def expire(self, work: Work) -> None:

@@ -4,7 +4,7 @@
 right is not known here: the tests compare.
 """
 
-# ruff: noqa: T201 -- a program: what it prints is read
+
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 `server.py` serves on a free port and prints its address; it ends when told to.
 """
 
-# ruff: noqa: T201 -- a program: what it prints is read
+
 
 from __future__ import annotations
 
