@@ -156,9 +156,6 @@ async def test_a_turn_that_met_a_full_disk_goes_on_when_there_is_room(tmp_path: 
     assert verdict.wrong == [], str(verdict)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a cancel is an append, and nothing keeps room for it on a disk that others filled"
-)
 async def test_a_task_is_canceled_on_a_full_disk(tmp_path: Path, disk: Path):
     """Shows: F16"""
     told = Told(tmp_path / "told.jsonl")
@@ -173,9 +170,6 @@ async def test_a_task_is_canceled_on_a_full_disk(tmp_path: Path, disk: Path):
             assert (await client.get(asking["id"]))["status"]["state"] == "TASK_STATE_CANCELED"
 
 
-@pytest.mark.xfail(
-    strict=True, raises=Died, reason="opening the store frees the leases of the dead, which is a write"
-)
 async def test_a_node_that_died_on_a_full_disk_starts_on_it_and_reads(tmp_path: Path, disk: Path):
     """Shows: F16"""
     told = Told(tmp_path / "told.jsonl")

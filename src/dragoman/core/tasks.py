@@ -235,7 +235,9 @@ def _given(fold: Fold, command: Give) -> ArtifactChanged:
     if fold.reply is not None or fold.status.state in TERMINAL:
         raise error("InvalidAgentResponse", f"task {fold.id} is over; it takes no more artifacts")
     if type(command.artifact.artifact_id) is not str:
-        raise error("InvalidAgentResponse", f"an artifact's id is a text, not {command.artifact.artifact_id!r}")
+        raise error(
+            "InvalidAgentResponse", f"an artifact's id is a text, not {command.artifact.artifact_id!r}"
+        )
     # A chunk for an artifact nobody has seen begins it: dropping it would lose what the agent said.
     append = command.append and command.artifact.artifact_id in fold.artifacts
     return ArtifactChanged.of(

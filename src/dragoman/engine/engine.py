@@ -185,7 +185,7 @@ class Engine:
             now = clock.now()
             events = decide(self._reading.stub(row), Add(message), timestamp(now))
             is_answer = row.head.state in INTERRUPTED
-            head = Head(State.WORKING, now) if is_answer else row.head
+            head = Head(State.WORKING, now) if is_answer else None
             append = Append(row.log, row.seq, append_id, [encode(event) for event in events], head)
             work = (NewWork("turn", row.label.agent, row.log, name=row.log),) if is_answer else ()
             drops = (f"deadline:{row.log}",) if is_answer else ()
@@ -224,7 +224,7 @@ class Engine:
 
     def _stopped(self, row: Row, append_id: str, events: Sequence[bytes], now: float, grace: float) -> Batch:
         if grace:
-            append = Append(row.log, row.seq, append_id, events, row.head)
+            append = Append(row.log, row.seq, append_id, events)
             end = NewWork("deadline", "deadline", row.log, now + grace, b"cancel", f"cancel:{row.log}")
             return Batch((append,), (end,))
         fold = self._reading.fold(row)

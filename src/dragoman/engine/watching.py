@@ -103,7 +103,9 @@ class Watching:
             row = store.row(log)
             if row is None:
                 # An end without an ending would look as if the task had none.
-                raise error("TaskNotFound", f"task {log} was removed while it was followed, after event {seq}")
+                raise error(
+                    "TaskNotFound", f"task {log} was removed while it was followed, after event {seq}"
+                )
             if row.seq <= seq and row.head.state in ends:
                 return
             await store.wait(log, seq)

@@ -355,7 +355,7 @@ class MemoryStore:
         more = False
         for name in reversed(self._tasks):
             log = self._tasks[name]
-            if not _matches(log, query):
+            if not log.matches(query):
                 continue
             total += 1
             if start is not None and log.order >= start:
@@ -457,19 +457,6 @@ class MemoryStore:
 
 def _key(kind: str, key: str) -> str:
     return f"{kind}\n{key}"
-
-
-def _matches(log: Log, query: Query) -> bool:
-    who = log.who
-    return (
-        (query.owner is None or who.owner == query.owner)
-        and (query.tenant is None or who.tenant == query.tenant)
-        and (query.agent is None or who.agent == query.agent)
-        and not log.hidden
-        and (not query.context or log.context == query.context)
-        and (query.state is None or log.state is query.state)
-        and (query.since is None or log.at >= query.since)
-    )
 
 
 def _place(token: str) -> int | None:

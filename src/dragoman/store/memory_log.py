@@ -11,7 +11,7 @@ import asyncio
 
 from ..core.tasks import TERMINAL
 from ..model.task import State
-from .store import Head, Label, Row
+from .store import Head, Label, Query, Row
 
 __all__ = ["Log", "pack", "unpack"]
 
@@ -79,6 +79,19 @@ class Log:
     @property
     def is_over(self) -> bool:
         return self.state in TERMINAL
+
+    def matches(self, query: Query) -> bool:
+        """Whether a list that is asked for so holds this log."""
+        who = self.who
+        return (
+            (query.owner is None or who.owner == query.owner)
+            and (query.tenant is None or who.tenant == query.tenant)
+            and (query.agent is None or who.agent == query.agent)
+            and not self.hidden
+            and (not query.context or self.context == query.context)
+            and (query.state is None or self.state is query.state)
+            and (query.since is None or self.at >= query.since)
+        )
 
     def row(self, name: str) -> Row:
         who = self.who

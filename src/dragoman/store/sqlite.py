@@ -17,6 +17,7 @@ import msgspec
 
 from ..model.peer import Clock
 from . import sqlite_find
+from .ballast import Ballast
 from .lock import Lock
 from .sqlite_file import QUERIES, connect, migrate, rows_of
 from .sqlite_group import Group
@@ -37,11 +38,13 @@ _unpack = msgspec.msgpack.Decoder(list[bytes]).decode
 class SqliteStore:
     """See `Store` for what each method promises. Made by `open`."""
 
-    def __init__(self, path: Path, lock: Lock, db: apsw.Connection, known: Known, clock: Clock) -> None:
+    def __init__(
+        self, path: Path, lock: Lock, db: apsw.Connection, known: Known, clock: Clock, ballast: Ballast
+    ) -> None:
         self.path = path
         self.lock = lock
         self._known = known
-        self._writer = Writer(db, known, clock)
+        self._writer = Writer(db, known, clock, ballast)
         self._writer.on_commit = self._wake
         self._reader = connect(path, for_reading=True)
         self._finder = connect(path, for_reading=True)
@@ -64,13 +67,19 @@ class SqliteStore:
         path = Path(path)
         lock = Lock(path, secrets.token_urlsafe(32))
         try:
+            ballast = Ballast(path)
             db = connect(path)
             migrate(db, path)
-            db.execute(QUERIES["free_all_work"])
+            try:
+                db.execute(QUERIES["free_all_work"])
+            except apsw.FullError:
+                if not ballast.throw():
+                    raise
+                db.execute(QUERIES["free_all_work"])
             reserved = rows_of(db, QUERIES["meta"], ("reserved",))
             ((active,),) = rows_of(db, QUERIES["active"])
             known = Known(reserved[0][0] if reserved else 0, active, active_tasks_max)
-            store = SqliteStore(path, lock, db, known, clock)
+            store = SqliteStore(path, lock, db, known, clock, ballast)
         except BaseException:
             lock.release()
             raise

@@ -17,6 +17,7 @@ from typing import TypeVar
 import apsw
 
 from ..model.peer import Clock
+from .ballast import Ballast
 from .sqlite_group import Group
 from .sqlite_known import Known
 from .store import Batch, Claimant, Done, Refusal, StoreFull, StoreLost
@@ -28,6 +29,8 @@ GROUP_BATCHES_MAX = 256
 GROUP_BYTES_MAX = 8 * 1024 * 1024
 # How long the write-ahead log grows before it is folded into the file.
 WAL_PAGES_MAX = 4000
+# How often a full disk is looked at for room.
+TIGHT_SECONDS = 1.0
 
 T = TypeVar("T")
 Change = Callable[[Group], object]
@@ -37,7 +40,7 @@ _Entry = tuple[Batch | Change, Done]
 class Writer:
     """Owns the writing connection and its thread."""
 
-    def __init__(self, db: apsw.Connection, known: Known, clock: Clock) -> None:
+    def __init__(self, db: apsw.Connection, known: Known, clock: Clock, ballast: Ballast) -> None:
         self.claimants: list[Claimant] = []
         self.on_commit: Callable[[Group], None] = lambda group: None
         self.on_lost: Callable[[], None] = lambda: None
@@ -45,12 +48,17 @@ class Writer:
         self._db = db
         self._known = known
         self._clock = clock
+        self._ballast = ballast
+        # The disk was full: only what ends things is taken until the ballast can be held again.
+        self._is_tight = not ballast.take()
+        self._tight_since = 0.0
         self._loop = asyncio.get_running_loop()
         self._pending: list[_Entry] = []
         # How many pending entries go each alone, because a group that held one of them failed.
         self._alone = 0
         self._flying: Group | None = None
-        self._flying_entries: list[tuple[Done, Refusal | None]] = []
+        self._flying_entries: list[_Entry] = []
+        self._answers: list[tuple[Done, Refusal | None]] = []
         self._is_pump_due = False
         self._idle = asyncio.Event()
         self._idle.set()
@@ -102,6 +110,7 @@ class Writer:
         # Else closing would write and sync once more.
         self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         self._db.close()
+        self._ballast.leave()
 
     # One group after the other.
 
@@ -114,18 +123,21 @@ class Writer:
             self._idle.set()
             return
         group = Group(self._db, self._known, self.claimants, self._clock.now())
-        self._flying = group
-        self._flying_entries = answers = []
+        self._flying, self._flying_entries = group, entries
+        answers: list[tuple[Done, Refusal | None]] = []
+        self._answers = answers
         try:
             for entry, done in entries:
-                if isinstance(entry, Batch):
-                    answers.append((done, group.add(entry)))
-                else:
+                if not isinstance(entry, Batch):
                     entry(group)
                     answers.append((done, None))
+                elif self._is_tight and _wants_room(entry) and not self._has_room():
+                    answers.append((done, StoreFull("the disk is full")))
+                else:
+                    answers.append((done, group.add(entry)))
             group.flush()
         except Exception as problem:
-            self._flying_entries = [(done, None) for _, done in entries]
+            self._answers = [(done, None) for _, done in entries]
             self._failed_before_commit(group, entries, problem)
             return
         if group.is_open:
@@ -168,7 +180,16 @@ class Writer:
         group = self._flying
         assert group is not None
         self._flying = None
-        answers, self._flying_entries = self._flying_entries, []
+        answers, self._answers = self._answers, []
+        entries, self._flying_entries = self._flying_entries, []
+        if isinstance(failure, StoreFull) and self._ballast.throw():
+            # With the room that gives, what ends things is tried once more; the rest is refused.
+            self._is_tight = True
+            self._tight_since = self._clock.now()
+            group.undo()
+            self._pending[:0] = entries
+            self._pump()
+            return
         if failure is None:
             group.land()
         elif isinstance(failure, StoreLost):
@@ -188,6 +209,14 @@ class Writer:
             self._is_pump_due = True
             self._loop.call_soon(self._pump)
 
+    def _has_room(self) -> bool:
+        """Whether the disk has room again; looked at now and then."""
+        now = self._clock.now()
+        if now - self._tight_since >= TIGHT_SECONDS:
+            self._tight_since = now
+            self._is_tight = not self._ballast.take()
+        return not self._is_tight
+
     def _hand_out(self, group: Group) -> None:
         for claimant, _, work in group.leased:
             claimant.take(work)
@@ -203,7 +232,10 @@ class Writer:
             failure: Refusal | None = None
             try:
                 self._db.execute("COMMIT")
-                if self._wal_pages > WAL_PAGES_MAX:
+                if self._is_tight:
+                    # What the log held is room too.
+                    self._fold(apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                elif self._wal_pages > WAL_PAGES_MAX:
                     self._fold(apsw.SQLITE_CHECKPOINT_PASSIVE)
             except Exception as problem:
                 failure = _refusal(problem) or StoreLost(f"commit: {problem}")
@@ -217,6 +249,13 @@ class Writer:
     def _grew(self, db: apsw.Connection, name: str, pages: int) -> int:
         self._wal_pages = pages
         return apsw.SQLITE_OK
+
+
+def _wants_room(batch: Batch) -> bool:
+    """Whether a batch begins something or goes on with it, rather than ending it."""
+    if batch.claim is not None:
+        return bool(batch.appends) and not batch.ends
+    return any(append.after == 0 for append in batch.appends)
 
 
 _FATAL = (apsw.IOError, apsw.CorruptError, apsw.NotADBError, apsw.CantOpenError, apsw.ReadOnlyError)

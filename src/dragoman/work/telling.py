@@ -37,6 +37,7 @@ class Telling:
         "_clock",
         "_in_flight",
         "_is_due",
+        "_moved_at",
         "_snapshot_at",
         "_store",
         "_waiting",
@@ -63,6 +64,8 @@ class Telling:
         self._waiting: list[asyncio.Future[None]] = []
         self._is_due = False
         self._snapshot_at = 0
+        # When the status last changed: lists go by it, and a chunk does not change it.
+        self._moved_at = 0.0
         # Where the question stands that was asked last.
         self.asked_at = 0
 
@@ -77,8 +80,10 @@ class Telling:
         """Decide, let it happen here, and have it wait for the log."""
         if self.refusal is not None:
             raise Lost("this turn no longer owns its task") from self.refusal
-        fold = self.fold
-        for event in decide(fold, command, timestamp(self._clock.now())):
+        fold, now = self.fold, self._clock.now()
+        if type(command) is not Give:
+            self._moved_at = now
+        for event in decide(fold, command, timestamp(now)):
             # First, because it fails on what is not JSON: then nothing has happened, and the agent may still fail.
             data = encode(event)
             fold.apply(event)
@@ -117,13 +122,14 @@ class Telling:
         self._store.submit(batch, lambda refusal: self._done(refusal, batch, entry))
 
     def _append(self, events: list[bytes], is_last: bool) -> Append:
-        fold, now = self.fold, self._clock.now()
+        fold = self.fold
         seq = self.seq + len(events)
-        snapshot = None
+        head = snapshot = None
         if fold.reply is not None:
-            head = Head(State.COMPLETED, now, True)
+            head = Head(State.COMPLETED, self._moved_at, True)
         else:
-            head = Head(fold.status.state, now, not fold.is_told)
+            if not all(event.startswith(_CHUNK) for event in events):
+                head = Head(fold.status.state, self._moved_at, not fold.is_told)
             if is_last or seq - self._snapshot_at >= max(SNAPSHOT_EVENTS, self._snapshot_at):
                 snapshot = _encode(fold.task())
                 self._snapshot_at = seq
@@ -204,3 +210,4 @@ class Telling:
 
 
 _encode = msgspec.json.Encoder().encode
+_CHUNK = b'{"artifactUpdate":'
