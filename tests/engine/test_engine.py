@@ -316,6 +316,21 @@ async def test_an_answer_sent_twice_with_a_key_is_said_once():
         assert [message.text for message in again.history] == ["ask", "which?", "this"]
 
 
+async def test_an_answer_sent_twice_with_a_key_but_in_other_words_is_a_conflict():
+    async with place() as here:
+        asked = await here.send("ask", Configuration())
+        caller = Caller("ann", key="k2")
+        await here.peer.call(caller, Send(here.message("this", task_id=asked.id, name="m")))
+        other = here.message("that", task_id=asked.id, name="m")
+        await here.refused("IdempotencyConflict", Send(other), caller)
+
+
+@pytest.mark.parametrize("key", [5, None, ["k"], "k" * 257])
+async def test_a_key_in_the_message_that_is_none_is_refused_rather_than_ignored(key: Any):
+    async with place() as here:
+        await here.refused("InvalidParams", Send(here.message("echo x", metadata={IDEMPOTENCY_URI: key})))
+
+
 async def test_many_sends_of_one_key_at_once_open_one_task():
     async with place() as here:
         message, caller = here.message("echo x"), Caller("ann", key="k")
@@ -324,6 +339,21 @@ async def test_many_sends_of_one_key_at_once_open_one_task():
 
 
 # What may be sent.
+
+
+@pytest.mark.parametrize("name", ["name", "context_id"])
+async def test_an_id_of_a_callers_has_a_bound(name: str):
+    """It is kept with each event of the task: a long one would be multiplied."""
+    async with place() as here:
+        assert (await here.send("echo x", Configuration(), **{name: "i" * 512})).state is State.COMPLETED
+        wrong = await here.refused("InvalidParams", Send(here.message("echo x", **{name: "i" * 513})))
+        assert wrong.at == ("message.messageId" if name == "name" else "message.contextId")
+
+
+async def test_a_refusal_does_not_send_all_back_that_was_said():
+    async with place() as here:
+        wrong = await here.refused("TaskNotFound", Get("x" * 1_000_000))
+        assert len(wrong.message) < 2000
 
 
 async def test_a_part_of_a_kind_the_agent_does_not_take_is_refused_and_named():
@@ -430,7 +460,24 @@ async def test_pages_hold_each_task_once_though_tasks_come_meanwhile():
         assert set(seen) == ids
 
 
-@pytest.mark.parametrize("token", ["x", "-1", "1e3", "９"])
+async def test_a_list_goes_by_when_the_status_changed_and_not_by_chunks_or_further_messages():
+    """What is listed after a time has a status of that time or later: A2A 1.0, 3.1.4."""
+    async with place() as here:
+        first = await here.send("chunks 2")
+        await here.until(first.id, State.WORKING)
+        await asyncio.sleep(0.01)
+        second = await here.send("chunks 2")
+        begun = await here.until(second.id, State.WORKING)
+        here.gate.open()
+        while not (await here.get(first.id)).artifacts:
+            await asyncio.sleep(0)
+        await here.send("more", task_id=first.id)
+        assert [task.id for task in (await here.page()).tasks] == [second.id, first.id]
+        since = await here.page(status_timestamp_after=begun.status.timestamp)
+        assert [task.id for task in since.tasks] == [second.id]
+
+
+@pytest.mark.parametrize("token", ["x", "-1", "1e3", "９", "9" * 5000])
 async def test_a_page_token_that_was_not_made_here_is_refused(token: str):
     async with place() as here:
         await here.refused("InvalidParams", List(page_token=token))
@@ -580,6 +627,18 @@ async def test_a_reader_slower_than_the_writer_still_sees_everything_in_order():
             await asyncio.sleep(0)
         assert texts(got)[-602:] == ["working", *(f"{n}," for n in range(600)), "completed"]
         assert [one.seq for one in got] == list(range(1, len(got) + 1))
+
+
+async def test_a_stream_whose_task_made_room_for_another_does_not_end_as_if_all_had_been_said():
+    async with place(Config(store=StoreConfig(tasks_max=1))) as here:
+        stream = here.watch(Send(here.message("chunks 1")))
+        assert texts(await anext(stream)) == ["task"]
+        here.gate.open()
+        while (await here.page()).tasks[0].state is not State.COMPLETED:
+            await asyncio.sleep(0)
+        await here.send("echo x", Configuration())
+        with pytest.raises(AgentError, match="removed while it was followed"):
+            await all_of(stream)
 
 
 async def test_who_stops_watching_leaves_nobody_waiting_at_the_store():

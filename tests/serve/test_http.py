@@ -15,6 +15,7 @@ import pytest
 
 from dragoman import Agent, Extension, Node, Turn
 from dragoman.app.config import Config, NodeConfig, ServeConfig
+from dragoman.serve import heads
 
 CARD = "/.well-known/agent-card.json"
 OLD_CARD = "/.well-known/agent.json"
@@ -270,6 +271,14 @@ async def test_of_several_agents_each_has_its_own_card_and_the_first_the_root() 
         assert (await place.post(path=path)).text == "hello"
 
 
+async def test_an_agent_with_an_odd_name_is_found_where_the_index_says() -> None:
+    async with served(Agent("echo", echo), Agent("zwei Wörter", echo)) as place:
+        [_, odd] = (await place.get("/")).json["agents"]
+        [interface] = (await place.get(odd["card"])).json["supportedInterfaces"]
+        assert interface["url"].isascii() and " " not in interface["url"]
+        assert (await place.post(path=f"/agents/{odd['card'].split('/')[2]}")).text == "hello"
+
+
 async def test_a_card_that_is_known_already_is_not_sent_again() -> None:
     async with served() as place:
         etag = (await place.get(CARD)).headers["etag"]
@@ -436,6 +445,39 @@ async def test_a_head_that_is_too_large_is_refused_before_it_ends(pieces: int) -
         assert (await wire.hear()).status == 431
 
 
+async def test_empty_lines_after_a_request_do_not_keep_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heads, "HEAD_SECONDS", 0.2)
+    async with served() as place, place.wire() as wire:
+        wire.say(posting(said()))
+        assert (await wire.hear()).text == "hello"
+        wire.say(b"\r\n")
+        assert (await wire.hear()).status == 408
+
+
+async def test_a_body_that_hardly_comes_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heads, "BODY_SECONDS", 0.2)
+    async with served() as place, place.wire() as wire:
+        wire.say(posting(said())[:-5])
+        assert (await wire.hear()).status == 408
+        assert await wire.is_ended()
+
+
+async def test_an_answer_that_nobody_takes_does_not_keep_a_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(heads, "STALL_SECONDS", 0.2)
+    many = Agent("many", lambda turn: "x" * 8_000_000)
+    async with served(many) as place, place.wire() as wire:
+        wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        wire.say(posting(said()))
+        open_ones = place.node._server.server_state.connections
+        async with asyncio.timeout(READ_SECONDS_MAX):
+            while not open_ones:
+                await asyncio.sleep(0.01)
+            while open_ones:
+                await asyncio.sleep(0.01)
+
+
 # Ids of requests (JSON-RPC 2.0, 4).
 
 
@@ -449,7 +491,9 @@ async def test_an_id_comes_back_as_it_was_sent(id: str) -> None:
         assert answer.text == "hello"
 
 
-@pytest.mark.parametrize("id", ["null", "1.5", "1e3", "true", "[1]", "{}", "1" * 30])
+@pytest.mark.parametrize(
+    "id", ["null", "1.5", "1e3", "true", "[1]", "{}", "1" * 30, '"' + "x" * 20_000 + '"']
+)
 async def test_an_id_that_is_none_is_an_invalid_request(id: str) -> None:
     async with served() as place:
         refused = await place.post(said(id=id))

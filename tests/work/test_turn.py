@@ -13,6 +13,7 @@ from dragoman.model.events import MessageAdded, Replied
 from dragoman.model.operations.a2a import Send
 from dragoman.model.peer import ANYONE
 from dragoman.model.task import Message, Part, Role, State, Task
+from dragoman.store import memory
 from dragoman.store.store import StoreFull
 from dragoman.testing.faults import FaultyStore
 from tests.work.stage import DONE, on_turned_time, staged
@@ -123,6 +124,44 @@ async def test_an_agent_that_raises_fails_its_task_without_telling_why():
     task = await outcome(take)
     assert task.state is State.FAILED
     assert task.text == "The agent failed (KeyError)."
+
+
+@pytest.mark.parametrize("value", [object(), "\ud800", complex(1, 2)])
+@on_turned_time
+async def test_an_agent_whose_answer_cannot_be_written_down_fails_its_task(value: Any):
+    """Half a surrogate pair is what a language model's broken bytes decode to."""
+
+    async def take(turn: Turn) -> Any:
+        await turn.artifact("before", "first")
+        return value
+
+    task = await outcome(take)
+    assert task.state is State.FAILED
+    assert [artifact.name for artifact in task.artifacts] == ["first"]
+
+
+@on_turned_time
+async def test_an_artifact_whose_id_is_no_text_fails_its_task():
+    async def take(turn: Turn) -> None:
+        await turn.artifact("words", 5)  # type: ignore[arg-type]
+
+    assert (await outcome(take)).state is State.FAILED
+
+
+@on_turned_time
+async def test_a_log_that_cannot_be_read_back_does_not_stop_the_deadlines_of_others():
+    async def take(turn: Turn) -> None:
+        await turn.ask("which?")
+
+    stage = staged(Agent("a", take, input_deadline_seconds=60.0))
+    node = await stage.node()
+    broken, whole = [await stage.send("go", wait=True) for _ in range(2)]
+    log = stage.store._log(broken.id)
+    log.events[-1] = b'{"statusUpdate":5}'
+    log.snapshot = None
+    await asyncio.sleep(62)
+    assert (await stage.get(whole.id)).state is State.FAILED
+    assert node.executor.running == 1
 
 
 @on_turned_time
@@ -699,3 +738,19 @@ async def test_a_commit_whose_answer_is_lost_is_not_done_twice(nth: int):
             assert wrong.name == "StoreFull"
         task = await stage.until(task_id, *DONE)
     assert (task.state, task.text) == (State.COMPLETED, "one two three"), with_answer
+
+
+@on_turned_time
+async def test_answered_questions_leave_no_deadlines_behind_in_memory(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(memory, "STALE_DUES", 10)
+
+    async def take(turn: Turn) -> None:
+        while (await turn.ask("more?")).text != "no":
+            pass
+
+    stage = staged(Agent("a", take))
+    await stage.node()
+    asked = await stage.send("go", wait=True)
+    for _ in range(50):
+        await stage.send("yes", asked.id, wait=True)
+    assert len(stage.store._due) < 20

@@ -8,6 +8,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -83,7 +84,7 @@ class Node:
             Mount(
                 agent.name,
                 self.peers[agent.name],
-                agent.card(url + ("/" if only else f"/agents/{agent.name}")),
+                agent.card(url + ("/" if only else f"/agents/{quote(agent.name)}")),
                 now,
             )
             for agent in self.agents

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from functools import partial
 from typing import assert_never
 
 import msgspec
@@ -19,7 +19,7 @@ from ..model.errors import AgentError, error
 from ..model.events import Logged, encode
 from ..model.operations.a2a import Cancel, Get, List, Request, Send, Subscribe
 from ..model.peer import Answer, Caller, Clock, timestamp
-from ..model.task import Message, State
+from ..model.task import Message, State, replace
 from ..store.store import (
     Append,
     Batch,
@@ -35,10 +35,13 @@ from ..store.store import (
     StoreLost,
 )
 from .reading import Reading
-from .watching import Watching
+from .watching import Start, Watching
 
 __all__ = ["Engine"]
 
+# An id of a caller's is kept with each event of the task, and said back with each.
+ID_CHARS_MAX = 512
+KEY_CHARS_MAX = 256
 # A caller's append races with the agent's own; each loss means the log moved on, so a few tries are plenty.
 TRIES = 64
 
@@ -70,23 +73,22 @@ class Engine:
             case _:
                 assert_never(request)
 
-    async def watch(
+    def watch(
         self, caller: Caller, request: Request, after: int | None = None
     ) -> AsyncGenerator[Sequence[Logged], None]:
         """Follow a task's log."""
+        return self._watching.follow(partial(self._begin, caller, request, after))
+
+    async def _begin(self, caller: Caller, request: Request, after: int | None) -> Start:
         if not self.conduct.streaming:
             raise error("UnsupportedOperation", f"agent {self.conduct.name!r} does not stream")
         match request:
             case Send():
-                task_id, seq = await self._accept(caller, request)
-                items = self._watching.sent(task_id, seq)
+                return await self._watching.sent(*await self._accept(caller, request))
             case Subscribe():
-                items = self._watching.subscribed(self._reading.own(caller, request.id), after)
+                return self._watching.subscribed(self._reading.own(caller, request.id), after)
             case _:
                 raise error("InvalidRequest", f"{type(request).__name__} is called, not watched")
-        async with aclosing(items):
-            async for run in items:
-                yield run
 
     # Send.
 
@@ -117,9 +119,7 @@ class Engine:
         except StoreFull as full:
             raise _full(full) from None
         except StoreLost:
-            raise error(
-                "Unavailable", "the node lost its disk and is going down; try another or wait"
-            ) from None
+            raise _lost() from None
 
     def _check(self, caller: Caller, request: Send) -> None:
         conduct = self.conduct
@@ -128,9 +128,15 @@ class Engine:
                 raise error(
                     "ExtensionSupportRequired", f"the agent requires the extension {needed}", extension=needed
                 )
+        message = request.message
+        for name, id in (("contextId", message.context_id), ("messageId", message.message_id)):
+            if len(id) > ID_CHARS_MAX:
+                raise error(
+                    "InvalidParams", f"an id is up to {ID_CHARS_MAX} characters", at=f"message.{name}"
+                )
         if request.configuration.task_push_notification_config is not None:
             raise error("PushNotificationNotSupported", at="configuration.taskPushNotificationConfig")
-        for i, part in enumerate(request.message.parts):
+        for i, part in enumerate(message.parts):
             if part.media_type and not accepts(conduct.input_modes, part.media_type):
                 raise error(
                     "ContentTypeNotSupported",
@@ -171,7 +177,7 @@ class Engine:
 
     async def _add(self, caller: Caller, message: Message) -> tuple[str, int]:
         store, clock = self._store, self._clock
-        append_id = clock.new_id()
+        append_id, key = clock.new_id(), _key(caller, message)
         for _ in range(TRIES):
             row = self._reading.own(caller, message.task_id, at="message.taskId")
             if message.context_id and message.context_id != row.label.context:
@@ -180,7 +186,9 @@ class Engine:
                     f"task {row.log} belongs to another context than {message.context_id}",
                     at="message.contextId",
                 )
-            if self._reading.has_message(row, message.message_id) and _key(caller, message):
+            if key and (told := self._reading.message(row, message.message_id)) is not None:
+                if _print(told) != _print(replace(message, task_id=row.log, context_id=row.label.context)):
+                    raise error("IdempotencyConflict")
                 return row.log, row.seq
             now = clock.now()
             events = decide(self._reading.stub(row), Add(message), timestamp(now))
@@ -219,6 +227,8 @@ class Engine:
                 continue
             except StoreFull as full:
                 raise _full(full) from None
+            except StoreLost:
+                raise _lost() from None
             return self._reading.task(self._reading.own(caller, request.id), None)
         raise error("Unavailable", f"task {request.id} is too busy to be canceled; try again")
 
@@ -242,12 +252,23 @@ def _key(caller: Caller, message: Message) -> str:
     if caller.key or not message.metadata:
         return caller.key
     key = message.metadata.get(IDEMPOTENCY_URI, "")
-    return key if isinstance(key, str) else ""
+    if not isinstance(key, str) or len(key) > KEY_CHARS_MAX:
+        # To go on without it would be to do twice what was asked for once.
+        raise error(
+            "InvalidParams",
+            f"an idempotency key is a text of up to {KEY_CHARS_MAX} characters",
+            at=f"message.metadata[{IDEMPOTENCY_URI}]",
+        )
+    return key
 
 
 def _print(message: Message) -> str:
     """What a message says, short: two sends with one key must agree in it."""
     return hashlib.blake2b(msgspec.json.encode(message, order="sorted"), digest_size=16).hexdigest()
+
+
+def _lost() -> AgentError:
+    return error("Unavailable", "the node lost its disk and is going down; try another or wait")
 
 
 def _full(full: StoreFull) -> AgentError:

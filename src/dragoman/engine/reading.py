@@ -10,7 +10,7 @@ from ..model.errors import error
 from ..model.events import Replied, decode
 from ..model.operations.a2a import PAGE_SIZE, List, Page
 from ..model.peer import Answer, Caller
-from ..model.task import Message, Status, Task, replace
+from ..model.task import Message, Role, Status, Task, replace
 from ..store.folding import fold_of
 from ..store.store import Query, Row, Store
 
@@ -65,9 +65,12 @@ class Reading:
         assert isinstance(event, Replied), "a hidden task that is settled ends with the reply"
         return event.message
 
-    def has_message(self, row: Row, message_id: str) -> bool:
-        """Whether a message of this id is already in the task."""
-        return any(message.message_id == message_id for message in self.fold(row).history)
+    def message(self, row: Row, message_id: str) -> Message | None:
+        """The caller's message of this id, if it is already in the task."""
+        for message in self.fold(row).history:
+            if message.message_id == message_id and message.role is Role.USER:
+                return message
+        return None
 
     async def page(self, caller: Caller, request: List) -> Answer:
         """A page of the caller's tasks with this agent, newest status first."""

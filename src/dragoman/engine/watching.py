@@ -6,8 +6,8 @@ With a cursor it is the task as of the cursor, and then each event after it, onc
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import NamedTuple
 
 from ..core.tasks import TERMINAL
 from ..model.errors import error
@@ -16,7 +16,7 @@ from ..model.task import State, replace
 from ..store.store import Row, Store
 from .reading import Reading
 
-__all__ = ["Watching"]
+__all__ = ["Start", "Watching"]
 
 Runs = AsyncGenerator[Sequence[Logged], None]
 
@@ -30,6 +30,15 @@ _REPLY = b'{"message":'
 _SEND_ENDS = TERMINAL | {State.INPUT_REQUIRED}
 
 
+class Start(NamedTuple):
+    """Where a stream begins: after which event, what is shown first, and the states it ends with."""
+
+    log: str
+    seq: int
+    ends: frozenset[State]
+    first: Logged | None = None
+
+
 class Watching:
     """Streams of one agent's tasks."""
 
@@ -37,7 +46,7 @@ class Watching:
         self._store = store
         self._reading = reading
 
-    async def sent(self, task_id: str, seq: int) -> Runs:
+    async def sent(self, task_id: str, seq: int) -> Start:
         """The stream that a send opened: the task, then what happens."""
         row = self._store.row(task_id)
         while row is not None and row.head.hidden and row.head.state not in TERMINAL:
@@ -47,16 +56,11 @@ class Watching:
             raise error("TaskNotFound", f"there is no task {task_id}")
         if row.head.hidden:
             # Answered by a bare message: that is all the caller sees.
-            yield [Logged(row.seq, self._store.read(task_id, row.seq - 1)[0])]
-            return
-        if seq > 0:
-            # A further message: the task as it stood when the message had arrived.
-            yield [self._as_of(row, seq)]
-        async with aclosing(self._follow(task_id, seq, _SEND_ENDS)) as runs:
-            async for run in runs:
-                yield run
+            return Start(task_id, row.seq - 1, _SEND_ENDS)
+        # A further message: the task as it stood when the message had arrived.
+        return Start(task_id, seq, _SEND_ENDS, self._as_of(row, seq) if seq > 0 else None)
 
-    async def subscribed(self, row: Row, after: int | None) -> Runs:
+    def subscribed(self, row: Row, after: int | None) -> Start:
         """The stream of a task that exists."""
         if after is None:
             if row.head.state in TERMINAL:
@@ -64,22 +68,16 @@ class Watching:
                     "UnsupportedOperation",
                     f"task {row.log} is {row.head.state.word}; nothing more will happen",
                 )
-            after = row.seq
-            yield [self._as_of(row, after)]
-        elif after < 0 or after > row.seq:
+            return Start(row.log, row.seq, TERMINAL, self._as_of(row, row.seq))
+        if after < 0 or after > row.seq:
             raise error(
                 "InvalidParams",
                 f"task {row.log} has no event {after}; its newest is {row.seq}",
                 at="Last-Event-ID",
             )
-        elif row.seq - after > BEHIND_MAX:
-            after = row.seq
-            yield [self._as_of(row, after, gap=True)]
-        elif after > 0:
-            yield [self._as_of(row, after)]
-        async with aclosing(self._follow(row.log, after, TERMINAL)) as runs:
-            async for run in runs:
-                yield run
+        if row.seq - after > BEHIND_MAX:
+            return Start(row.log, row.seq, TERMINAL, self._as_of(row, row.seq, gap=True))
+        return Start(row.log, after, TERMINAL, self._as_of(row, after) if after > 0 else None)
 
     def _as_of(self, row: Row, seq: int, gap: bool = False) -> Logged:
         task = self._reading.fold(row, seq).task()
@@ -88,8 +86,12 @@ class Watching:
         created = TaskCreated(task)
         return Logged(seq, encode(created), created)
 
-    async def _follow(self, log: str, seq: int, ends: frozenset[State]) -> Runs:
+    async def follow(self, begin: Callable[[], Awaitable[Start]]) -> Runs:
+        """The one loop of all streams: read, pass on, wait."""
         store = self._store
+        log, seq, ends, first = await begin()
+        if first is not None:
+            yield [first]
         while True:
             events = store.read(log, seq, READ_MAX)
             if events:
@@ -99,15 +101,14 @@ class Watching:
                     yield run
                 if is_end:
                     return
-                continue
-            row = store.row(log)
-            if row is None:
-                # An end without an ending would look as if the task had none.
-                raise error(
-                    "TaskNotFound", f"task {log} was removed while it was followed, after event {seq}"
-                )
-            if row.seq <= seq and row.head.state in ends:
-                return
+            else:
+                row = store.row(log)
+                if row is None:
+                    # An end without an ending would look as if the task had none.
+                    words = f"task {log} was removed while it was followed, after event {seq}"
+                    raise error("TaskNotFound", words)
+                if row.seq <= seq and row.head.state in ends:
+                    return
             await store.wait(log, seq)
 
 

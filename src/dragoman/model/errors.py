@@ -147,6 +147,7 @@ _ROWS = (
 )
 
 ERRORS: dict[str, ErrorRow] = {row.name: row for row in _ROWS}
+MESSAGE_CHARS_MAX = 1000
 _BY_CODE = {row.code: row for row in _ROWS}
 _BY_REASON = {row.reason: row for row in _ROWS}
 
@@ -191,6 +192,9 @@ class Fault(Exception):
 
 def error(name: str, message: str = "", *, at: str = "", **metadata: str) -> AgentError:
     """An error of the table by its name; without a message it says the table's wording."""
+    if len(message) > MESSAGE_CHARS_MAX:
+        # It quotes what was said to us, which may be all of a body.
+        message = f"{message[:MESSAGE_CHARS_MAX]}…"
     return AgentError(ERRORS[name], message, at=at, metadata=metadata)
 
 

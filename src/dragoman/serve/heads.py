@@ -97,6 +97,10 @@ class Heads(HttpToolsProtocol):
     def _look_at_body(self) -> None:
         self._deadline = None
         came, self._body_bytes = self._body_bytes, 0
+        if self.cycle.response_complete:
+            # It was refused unread: nobody waits for the rest.
+            self.transport.close()
+            return
         # A request that waits behind another is not read on; that is our doing.
         if came < BODY_BYTES_PER_SECOND * BODY_SECONDS and not self.flow.read_paused:
             self._refuse(b"408 Request Timeout", b"A body comes at 1 kB a second or faster.\n")

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -66,7 +67,7 @@ class Site:
             self._put(f"/agents/{mount.name}", mount)
         self._put("", mounts[0])
         self._index = msgspec.json.encode(
-            {"agents": [{"name": m.name, "card": f"/agents/{m.name}{CARD_PATHS[0]}"} for m in mounts]}
+            {"agents": [{"name": m.name, "card": f"/agents/{quote(m.name)}{CARD_PATHS[0]}"} for m in mounts]}
         )
 
     def _put(self, prefix: str, mount: Mount) -> None:
@@ -141,7 +142,12 @@ class Site:
     ) -> None:
         runs = mount.peer.watch(_caller(headers), asked.request, _cursor(headers))
         try:
-            first = await anext(runs, None)
+            # Until its first event a stream is a call: its caller may leave, and the node may close.
+            call = self.streams.called(receive)
+            try:
+                first = await anext(runs, None)
+            finally:
+                self.streams.answered(call)
             await self.streams.run(runs, first, asked.id, receive, send, _echo(mount, headers))
         finally:
             await runs.aclose()

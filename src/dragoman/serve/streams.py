@@ -7,7 +7,7 @@ connection has not moved for a while is let go, with the place to resume from in
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, MutableMapping, Sequence
 from typing import Any
 
 from ..model.errors import AgentError
@@ -24,6 +24,8 @@ KEEP_ALIVE_SECONDS = 15.0
 STALL_SECONDS = 45.0
 # How often connections are looked at, and after how long a waiting call is watched for a hang-up.
 LOOK_SECONDS = 5.0
+# As much as is written at once: a reader that is slow holds no more.
+WRITE_BYTES = 256 * 1024
 RETRY_MILLISECONDS = 2000
 
 _HEADERS = [
@@ -104,14 +106,11 @@ class Streams:
             body = retry_after(RETRY_MILLISECONDS)
             run = first
             while run is not None:
-                body += b"".join(
-                    [frame(logged.seq, b"".join((before, logged.data, after))) for logged in run]
-                )
-                seq = run[-1].seq
-                one.writing = clock()
-                await send({"type": "http.response.body", "body": body, "more_body": True})
-                one.written, one.writing = one.writing, 0.0
-                body = b""
+                for last, frames in _written(run, before, after):
+                    one.writing = clock()
+                    await send({"type": "http.response.body", "body": body + frames, "more_body": True})
+                    one.written, one.writing = one.writing, 0.0
+                    body, seq = b"", last
                 try:
                     run = await anext(runs, None)
                 except AgentError as wrong:
@@ -181,3 +180,21 @@ class Streams:
             await asyncio.wait(tasks, timeout=5)
         if self._ticker is not None:
             self._ticker.cancel()
+
+
+def _written(run: Sequence[Logged], before: bytes, after: bytes) -> Iterator[tuple[int, bytes]]:
+    """The events of a run as they are written: some together, and the position of the last of them."""
+    if len(run) == 1:
+        [logged] = run
+        yield logged.seq, frame(logged.seq, b"".join((before, logged.data, after)))
+        return
+    frames: list[bytes] = []
+    size = 0
+    for logged in run:
+        frames.append(frame(logged.seq, b"".join((before, logged.data, after))))
+        size += len(frames[-1])
+        if size >= WRITE_BYTES:
+            yield logged.seq, b"".join(frames)
+            frames, size = [], 0
+    if frames:
+        yield run[-1].seq, b"".join(frames)

@@ -104,8 +104,10 @@ class MemoryStore:
 
     def _apply(self, batch: Batch) -> Refusal | None:
         begun = 0
+        logs: list[Log | None] = []
         for append in batch.appends:
             log = self._log(append.log)
+            logs.append(log)
             if log is None:
                 if append.after or append.label is None or append.log in self._tombs:
                     return Conflict(append.log, 0)
@@ -116,8 +118,8 @@ class MemoryStore:
         refusal = self._refuse(batch, begun)
         if refusal is not None:
             return refusal
-        for append in batch.appends:
-            self._append(append)
+        for append, log in zip(batch.appends, logs, strict=True):
+            self._append(append, log)
         if batch.claim is not None and batch.appends:
             # Attempts count takings in a row that led to nothing.
             self._work[batch.claim.work].attempts = 1
@@ -149,15 +151,16 @@ class MemoryStore:
     def _log(self, name: str) -> Log | None:
         return self._tasks.get(name) or self._journals.get(name)
 
-    def _append(self, append: Append) -> None:
+    def _append(self, append: Append, log: Log | None) -> None:
         name, head = append.log, append.head
-        log = self._log(name)
         if log is None:
             assert append.label is not None, "what begins a log says what it is about"
             log = self._begin(name, append.label)
         elif head is not None and name in self._tasks:
             self._tasks.move_to_end(name)
-        events = log.growing(name)
+        events = log.events
+        if isinstance(events, bytes):
+            events = log.growing(name)
         events.extend(append.events)
         log.seq += len(append.events)
         log.append_id = append.id

@@ -25,6 +25,8 @@ _LACKING = {
     "GetExtendedAgentCard": "UnsupportedOperation",
 }
 _NO_ID = b"null"
+# It is said back with each event of a stream.
+ID_BYTES_MAX = 16 * 1024
 
 
 class _Envelope(Struct):
@@ -91,6 +93,8 @@ def _id(raw: Raw) -> bytes:
     if not id or id == b"null":
         raise error("InvalidRequest", "a request has an id: a string or a whole number", at="id")
     if id[0] == 0x22:
+        if len(id) > ID_BYTES_MAX:
+            raise error("InvalidRequest", f"an id is up to {ID_BYTES_MAX} bytes", at="id")
         return id
     if not id.lstrip(b"-").isdigit() or len(id) > 20:
         raise error("InvalidRequest", "an id is a string or a whole number", at="id")

@@ -128,7 +128,7 @@ class Telling:
         if fold.reply is not None:
             head = Head(State.COMPLETED, self._moved_at, True)
         else:
-            if not all(event.startswith(_CHUNK) for event in events):
+            if not (events[0].startswith(_CHUNK) and (len(events) == 1 or _are_chunks(events))):
                 head = Head(fold.status.state, self._moved_at, not fold.is_told)
             if is_last or seq - self._snapshot_at >= max(SNAPSHOT_EVENTS, self._snapshot_at):
                 snapshot = _encode(fold.task())
@@ -207,6 +207,10 @@ class Telling:
     def lose(self) -> None:
         """The task is over by somebody else's word: nothing more is taken."""
         self.refusal = self.refusal or Fenced("the task is over")
+
+
+def _are_chunks(events: list[bytes]) -> bool:
+    return all(event.startswith(_CHUNK) for event in events)
 
 
 _encode = msgspec.json.Encoder().encode
