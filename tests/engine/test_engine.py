@@ -475,6 +475,7 @@ async def test_a_list_goes_by_when_the_status_changed_and_not_by_chunks_or_furth
         assert [task.id for task in (await here.page()).tasks] == [second.id, first.id]
         since = await here.page(status_timestamp_after=begun.status.timestamp)
         assert [task.id for task in since.tasks] == [second.id]
+        here.gate.open(3)
 
 
 @pytest.mark.parametrize("token", ["x", "-1", "1e3", "９", "9" * 5000])
