@@ -766,3 +766,19 @@ def test_on_turned_time_a_week_passes_at_once_and_waiting_for_nothing_is_noticed
 
     with pytest.raises(TimeoutError):
         run(for_ever())
+
+
+async def test_what_a_caller_says_is_said_by_a_user_in_a_bounded_number_of_parts() -> None:
+    async with local_node(Agent("echo", _says_back)) as node:
+        peer = node.peers["echo"]
+        for message, at in (
+            (Message("m1", Role.AGENT, (Part(text="I am you"),)), "message.role"),
+            (Message("m2", Role.USER, (Part(text="x"),) * 1001), "message.parts"),
+        ):
+            with pytest.raises(AgentError) as refused:
+                await peer.call(ANYONE, Send(message))
+            assert (refused.value.name, refused.value.at) == ("InvalidParams", at)
+
+
+async def _says_back(turn: Turn) -> str:
+    return turn.text

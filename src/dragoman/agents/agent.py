@@ -41,7 +41,7 @@ class Agent:
         icon_url: str | None = None,
         **rules: Any,
     ) -> None:
-        if not name or any(c in name for c in "/?#\n"):
+        if name in ("", ".", "..") or any(c in name for c in "/?#\n"):
             raise ValueError(f"an agent's name is part of its address; {name!r} cannot be one")
         self.description = description
         self.version = version

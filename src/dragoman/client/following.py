@@ -142,7 +142,8 @@ class Following:
         follows = self._judge.state is not None
         request = Subscribe(self._judge.task_id) if follows else self._request
         self._resumed = follows
-        self._expects_task = self._may_double = follows and not self._has_cursor
+        self._expects_task = follows and not self._has_cursor
+        self._may_double = isinstance(request, Subscribe) and not self._has_cursor
         self._broken = None
         try:
             async with asyncio.timeout_at(self._deadline()):

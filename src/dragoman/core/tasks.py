@@ -238,6 +238,8 @@ def _given(fold: Fold, command: Give) -> ArtifactChanged:
         raise error(
             "InvalidAgentResponse", f"an artifact's id is a text, not {command.artifact.artifact_id!r}"
         )
+    if not command.artifact.parts:
+        raise error("InvalidAgentResponse", "an artifact has at least one part")
     # A chunk for an artifact nobody has seen begins it: dropping it would lose what the agent said.
     append = command.append and command.artifact.artifact_id in fold.artifacts
     return ArtifactChanged.of(

@@ -19,7 +19,7 @@ from ..model.errors import AgentError, error
 from ..model.events import Logged, encode
 from ..model.operations.a2a import Cancel, Get, List, Request, Send, Subscribe
 from ..model.peer import Answer, Caller, Clock, timestamp
-from ..model.task import Message, State, replace
+from ..model.task import Message, Role, State, replace
 from ..store.store import (
     Append,
     Batch,
@@ -42,6 +42,7 @@ __all__ = ["Engine"]
 # An id of a caller's is kept with each event of the task, and said back with each.
 ID_CHARS_MAX = 512
 KEY_CHARS_MAX = 256
+PARTS_MAX = 1000
 # A caller's append races with the agent's own; each loss means the log moved on, so a few tries are plenty.
 TRIES = 64
 
@@ -134,6 +135,10 @@ class Engine:
                 raise error(
                     "InvalidParams", f"an id is up to {ID_CHARS_MAX} characters", at=f"message.{name}"
                 )
+        if message.role is not Role.USER:
+            raise error("InvalidParams", "what a caller says has the role ROLE_USER", at="message.role")
+        if len(message.parts) > PARTS_MAX:
+            raise error("InvalidParams", f"a message has up to {PARTS_MAX} parts", at="message.parts")
         if request.configuration.task_push_notification_config is not None:
             raise error("PushNotificationNotSupported", at="configuration.taskPushNotificationConfig")
         for i, part in enumerate(message.parts):
