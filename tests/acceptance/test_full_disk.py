@@ -14,7 +14,7 @@ import pytest
 
 from tests.acceptance.checker import expected, judge, lines
 from tests.acceptance.load import Client, Told
-from tests.acceptance.nodes import Caller, Died, Refused, serving, until_quiet
+from tests.acceptance.nodes import Caller, Refused, serving, until_quiet
 
 SEED = int(os.environ.get("SEED", "1"))
 CYCLES = 10

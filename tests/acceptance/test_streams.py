@@ -171,19 +171,22 @@ async def test_our_client_goes_on_through_kills_as_if_nothing_had_happened(tmp_p
                 heard.append((logged.seq, logged.data))
             return heard
 
-        heard = await hear()
+        tasks: list[list[tuple[int, bytes]]] = []
+        # A kill may come when all is said and only sockets still hold it: then another task is followed.
+        while len(node.ready_seconds) - 1 < 2:
+            tasks.append(await hear())
         deaths = len(node.ready_seconds) - 1
     told.close()
-    task = json.loads(heard[0][1])["task"]["id"]
     notes = [
-        {"kind": "event", "stream": 1, "task": task, "after": 0, "id": seq, "data": json.loads(data)}
+        {"kind": "event", "stream": number, "task": task, "after": 0, "id": seq, "data": json.loads(data)}
+        for number, heard in enumerate(tasks)
+        for task in [json.loads(heard[0][1])["task"]["id"]]
         for seq, data in heard
     ]
     with_log = judge(tmp_path / "store.db", notes, tmp_path / "effects")
     print(
-        f"\nF04 our client: {deaths} kills, {len(heard)} events, {time.monotonic() - began:.1f} s",
+        f"\nF04 our client: {deaths} kills, {len(notes)} events, {time.monotonic() - began:.1f} s",
         file=sys.stderr,
     )
     assert with_log.wrong == [], str(with_log)
-    assert with_log.figures["tasks"] == with_log.figures["completed"] == 1
-    assert deaths >= 2
+    assert with_log.figures["tasks"] == with_log.figures["completed"] == len(tasks)

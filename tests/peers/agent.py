@@ -4,8 +4,6 @@
 with a message, and serves until it is told to end.
 """
 
-
-
 from __future__ import annotations
 
 import asyncio

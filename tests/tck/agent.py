@@ -4,8 +4,6 @@
 Nothing of the kit is in here; it asks for the behaviours by these prefixes.
 """
 
-
-
 from __future__ import annotations
 
 import argparse

@@ -1,7 +1,5 @@
 """Counts what the conformance kit found: `count.py JUNIT PROFILE`. Failures that known.txt lacks fail it."""
 
-
-
 from __future__ import annotations
 
 import sys

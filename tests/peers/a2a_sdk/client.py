@@ -4,8 +4,6 @@
 right is not known here: the tests compare.
 """
 
-
-
 from __future__ import annotations
 
 import asyncio

@@ -3,8 +3,6 @@
 `server.py` serves on a free port and prints its address; it ends when told to.
 """
 
-
-
 from __future__ import annotations
 
 import asyncio
