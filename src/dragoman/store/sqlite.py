@@ -200,10 +200,11 @@ class SqliteStore:
         return None
 
     async def close(self) -> None:
+        # First, because who hears how a commit went may read.
+        await self._writer.close()
         self._finding.shutdown()
         self._finder.close()
         self._reader.close()
-        await self._writer.close()
         for waiters in self._waiters.values():
             for waiter in waiters:
                 if not waiter.done():

@@ -45,6 +45,8 @@ def connect(path: Path, *, for_reading: bool = False) -> apsw.Connection:
     db.set_busy_timeout(BUSY_MILLISECONDS)
     db.pragma("cache_size", -CACHE_KIB)
     db.pragma("temp_store", "memory")
+    # Whoever closes last would fold the log into the file, and swallow a failed sync.
+    db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     if not for_reading:
         mode = db.pragma("journal_mode", "wal")
         assert mode == "wal", f"{path} cannot use a write-ahead log: {mode}"

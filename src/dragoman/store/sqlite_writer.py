@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import queue
 import threading
 from collections.abc import Callable
@@ -23,6 +24,8 @@ from .sqlite_known import Known
 from .store import Batch, Claimant, Done, Refusal, StoreFull, StoreLost
 
 __all__ = ["Writer"]
+
+log = logging.getLogger("dragoman.store")
 
 # More would keep the event loop from everything else for too long.
 GROUP_BATCHES_MAX = 256
@@ -102,13 +105,13 @@ class Writer:
 
     async def close(self) -> None:
         """Commit what was submitted, fold the write-ahead log into the file, end the thread."""
-        await self._idle.wait()
+        while not self._idle.is_set():
+            await self._idle.wait()
         self._syncs.put(False)
         self._thread.join()
         if self.lost is None:
             self._fold(apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        # Else closing would write and sync once more.
-        self._db.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            self.lost = StoreLost("the store is closed")
         self._db.close()
         self._ballast.leave()
 
@@ -200,7 +203,11 @@ class Writer:
         else:
             group.undo()
         for done, refusal in answers:
-            done(failure or refusal)
+            try:
+                done(failure or refusal)
+            except Exception:
+                # What one of them makes of its answer is not the matter of the others.
+                log.exception("the answer to a commit could not be taken")
         if failure is None:
             self._hand_out(group)
         elif self.lost is not None:
