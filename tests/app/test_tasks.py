@@ -36,15 +36,24 @@ def test_get_can_wait_until_the_task_needs_nobody(run: Run, url: str, home: Path
 
 
 def test_list_filters_and_pages(run: Run, url: str):
-    made = [run("send", f"{url}/declining", "hello").field("Task") for _ in range(3)]
-    first = run(
-        "task", "list", f"{url}/declining", "--state", "rejected", "--page-size", "2", "-o", "json"
-    ).value
+    # A context of its own: other tests ask the same agent.
+    made = [
+        run("send", f"{url}/declining", "hello", "--context-id", "listed").field("Task") for _ in range(3)
+    ]
+    asked = (
+        "task",
+        "list",
+        f"{url}/declining",
+        "--context-id",
+        "listed",
+        "--state",
+        "rejected",
+        "-o",
+        "json",
+    )
+    first = run(*asked, "--page-size", "2").value
     assert len(first["tasks"]) == 2
-    token = first["nextPageToken"]
-    rest = run(
-        "task", "list", f"{url}/declining", "--state", "rejected", "--page-token", token, "-o", "json"
-    ).value
+    rest = run(*asked, "--page-token", first["nextPageToken"]).value
     assert [task["id"] for task in first["tasks"] + rest["tasks"]] == made[::-1]
     none = run("task", "list", f"{url}/declining", "--state", "working", "-o", "json").value
     assert none["tasks"] == []
