@@ -22,6 +22,7 @@ from dragoman.model.errors import AgentError
 from dragoman.model.operations import OPERATIONS
 from dragoman.wire import guard
 from dragoman.wire import proto_json_1_0 as codec
+from tests.wire.values import new_id
 
 try:
     from a2a.types import a2a_pb2 as pb
@@ -43,7 +44,7 @@ KINDS: dict[str, tuple[Any, Callable[[bytes], Any]]] = {
 
 
 def _request(name: str, body: bytes) -> Any:
-    return codec.decode_request(OPERATIONS[name], body, lenient=guard.check(body).lenient)
+    return codec.read_request(OPERATIONS[name], body, new_id, lenient=guard.check(body).lenient)
 
 
 # JSON for a message, made from its descriptor: mostly right, sometimes in another spelling, sometimes wrong.

@@ -19,6 +19,7 @@ from dragoman.model.operations import OPERATIONS, Page
 from dragoman.model.task import Message, Task
 from dragoman.wire import guard
 from dragoman.wire import proto_json_1_0 as codec
+from tests.wire.values import new_id
 
 VECTORS = Path(__file__).parent.parent / "vectors" / "codec" / "v1_0"
 FILES = [json.loads(path.read_text()) for path in sorted(VECTORS.glob("*.json"))]
@@ -57,8 +58,8 @@ def decode(kind: str, body: bytes, *, lenient: bool | None = None) -> Any:
     """Guard and codec, as a binding calls them."""
     facts = guard.check(body)
     if kind in OPERATIONS:
-        return codec.decode_request(
-            OPERATIONS[kind], body, lenient=facts.lenient if lenient is None else lenient
+        return codec.read_request(
+            OPERATIONS[kind], body, new_id, lenient=facts.lenient if lenient is None else lenient
         )
     if kind == "stream_item":
         return codec.decode_stream_item(body)
@@ -68,7 +69,9 @@ def decode(kind: str, body: bytes, *, lenient: bool | None = None) -> Any:
 @pytest.mark.parametrize(("kind", "case"), CASES)
 def test_a_value_is_written_as_its_vector_says_and_read_back(kind: str, case: dict[str, Any]) -> None:
     value = value_of(kind, case["model"])
-    written = codec.encode_request(value) if kind in OPERATIONS else msgspec.json.encode(value)
+    written = (
+        codec.spell_request(OPERATIONS[kind], value) if kind in OPERATIONS else msgspec.json.encode(value)
+    )
     assert json.loads(written) == case["model"]
     assert decode(kind, written) == value
     assert decode(kind, written, lenient=True) == value
@@ -96,7 +99,7 @@ def test_parameters_are_read_where_they_stand_in_an_envelope() -> None:
         params: msgspec.Raw
 
     raw = msgspec.json.decode(b'{"params": {"id": "t", "historyLength": "2"}}', type=Envelope).params
-    assert codec.decode_request(OPERATIONS["get"], raw).history_length == 2  # type: ignore[union-attr]
+    assert codec.read_request(OPERATIONS["get"], raw, new_id).history_length == 2  # type: ignore[union-attr]
     task = msgspec.json.decode(
         b'{"params": {"id": "t", "status": {}, "context_id": "c"}}', type=Envelope
     ).params
@@ -126,7 +129,7 @@ def test_what_no_reader_can_carry_is_refused(body: bytes, name: str, at: str) ->
     """Shows: F26, F27"""
     for lenient in (False, True):
         with pytest.raises(AgentError) as refused:
-            codec.decode_request(OPERATIONS["cancel"], body, lenient=lenient)
+            codec.read_request(OPERATIONS["cancel"], body, new_id, lenient=lenient)
         assert refused.value.name == name
         if not lenient:
             assert refused.value.at == at
@@ -138,13 +141,15 @@ def test_what_no_reader_can_carry_is_refused(body: bytes, name: str, at: str) ->
 def test_a_large_integer_that_a_double_can_hold_is_kept_exactly() -> None:
     """Shows: F27"""
     body = b'{"id":"t","metadata":{"a":12345678901234567890123}}'
-    read = codec.decode_request(OPERATIONS["cancel"], body)
-    assert codec.encode_request(read) == body
+    read = codec.read_request(OPERATIONS["cancel"], body, new_id)
+    assert codec.spell_request(OPERATIONS["cancel"], read) == body
 
 
 def test_a_long_number_inside_a_text_is_no_number() -> None:
     body = b'{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"' + b"7" * 5000 + b'"}]}}'
-    assert codec.encode_request(codec.decode_request(OPERATIONS["send"], body)) == body
+    assert (
+        codec.spell_request(OPERATIONS["send"], codec.read_request(OPERATIONS["send"], body, new_id)) == body
+    )
 
 
 # Anything at all.
@@ -234,7 +239,7 @@ def _outcome(kind: str, body: bytes, guarded: bool) -> tuple[Any, AgentError | N
         if guarded:
             return decode(kind, body), None
         if kind in OPERATIONS:
-            return codec.decode_request(OPERATIONS[kind], body, lenient=True), None
+            return codec.read_request(OPERATIONS[kind], body, new_id, lenient=True), None
         return (codec.decode_stream_item(body) if kind == "stream_item" else OF_PEERS[kind][1](body)), None
     except AgentError as refused:
         return None, refused
@@ -246,7 +251,7 @@ def test_the_quick_way_and_the_lenient_way_agree(tree: Any, kind: str) -> None:
 
     def outcome(lenient: bool) -> Any:
         try:
-            return codec.decode_request(OPERATIONS[kind], body, lenient=lenient)
+            return codec.read_request(OPERATIONS[kind], body, new_id, lenient=lenient)
         except AgentError as refused:
             return refused.name
 

@@ -30,7 +30,8 @@ class Client:
     """An agent to talk to, and a Peer itself.
 
     `target` is an address (of the agent, of its card, or its endpoint) or any Peer in this process.
-    `trust` lists further origins that may get the message and the headers.
+    `trust` lists further origins that may get the message and the headers. `dialect` ("1.0", "0.3", …) and
+    `binding` ("JSONRPC", "HTTP+JSON") insist on how to call it; left out, the card decides.
     """
 
     def __init__(
@@ -44,6 +45,8 @@ class Client:
         resume_attempts: int = 8,
         body_bytes_max: int = 20 * 1024 * 1024,
         caller: Caller = ANYONE,
+        dialect: str = "",
+        binding: str = "",
     ) -> None:
         self.target = target
         self.timeout_seconds = timeout_seconds
@@ -56,6 +59,8 @@ class Client:
             "connect_seconds": connect_seconds,
             "resume_attempts": resume_attempts,
             "body_bytes_max": body_bytes_max,
+            "dialect": dialect,
+            "binding": binding,
         }
 
     async def __aenter__(self) -> Client:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from yarl import URL
@@ -12,13 +12,14 @@ from yarl import URL
 from ..model.card import Card, Interface
 from ..model.errors import Fault
 from ..wire.proto_json_1_0 import decode_card
+from ..wire.versions import DIALECTS, Dialect, Wanted, meant_by
 from .errors import NoCard, NoInterface, Refused, Untrusted
 from .http import Http, is_json, origin_of, refusal
 
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["PLACES", "Finder", "choose"]
+__all__ = ["PLACES", "Finder", "Way", "ways"]
 
 # The first since 0.3; the second is where earlier agents, and many later ones, have it.
 PLACES = (".well-known/agent-card.json", ".well-known/agent.json")
@@ -134,31 +135,62 @@ class Finder:
         self._fresh_until = time.monotonic() + _max_age(response)
         return card
 
-    def interface(self, card: Card, spoken: Callable[[Interface], bool]) -> tuple[Interface, URL]:
-        """The one to call, and its address."""
-        return choose(card, self._found_at, self.target, self.trusted, spoken)
+    def ways(self, card: Card, wanted: Wanted) -> list[Way]:
+        """How the agent may be called, the best first."""
+        return ways(card, self._found_at, self.target, self.trusted, wanted)
 
 
-def choose(
-    card: Card, found_at: URL, target: URL, trusted: Collection[str], spoken: Callable[[Interface], bool]
-) -> tuple[Interface, URL]:
-    """The interface that was named, else the first in the card's order that is spoken here and trusted."""
-    fitting = [(it, found_at.join(URL(it.url))) for it in card.supported_interfaces if spoken(it)]
+class Way(NamedTuple):
+    """One way to call an agent: an interface of its card, the address in full, and the dialect."""
+
+    interface: Interface
+    address: URL
+    dialect: Dialect
+
+
+def ways(card: Card, found_at: URL, target: URL, trusted: Collection[str], wanted: Wanted) -> list[Way]:
+    """The interface that was named, else those spoken here and trusted, in the card's order.
+
+    Who insists on what the card does not list gets it, at the address that fits best.
+    """
+    listed = [(it, found_at.join(URL(it.url))) for it in card.supported_interfaces]
+    fitting = [
+        Way(it, address, dialect)
+        for it, address in listed
+        for dialect in meant_by(it.protocol_binding, it.protocol_version)
+        if wanted.allows(dialect)
+    ]
+    if not fitting and any(wanted):
+        fitting = _insisted(listed, target, wanted)
     if not fitting:
         offers = [
             f"{it.protocol_binding} {it.protocol_version} at {it.url}" for it in card.supported_interfaces
         ]
+        spoken = ", ".join(f"{binding} {version}" for binding, version in DIALECTS)
         raise NoInterface(
             f"{card.name!r} offers {'; '.join(offers) or 'no interface'}.",
-            "This client speaks JSONRPC 1.0.",
+            f"This client speaks {spoken}.",
             offers=offers,
         )
-    near = [pair for pair in fitting if origin_of(pair[1]) in trusted]
+    near = [way for way in fitting if origin_of(way.address) in trusted]
     if not near:
-        address = fitting[0][1]
+        address = fitting[0].address
         raise _untrusted(f"The card of {target} names {address}", origin_of(address))
-    named = [pair for pair in near if _plain(pair[1]) == _plain(target)]
-    return (named or near)[0]
+    named = [way for way in near if _plain(way.address) == _plain(target)]
+    return [*named, *(way for way in near if way not in named)] if named else near
+
+
+def _insisted(listed: Sequence[tuple[Interface, URL]], target: URL, wanted: Wanted) -> list[Way]:
+    """What the card does not say can be tried all the same, where it says the binding is."""
+    bindings = [wanted.binding] if wanted.binding else [it.protocol_binding for it, _ in listed]
+    for binding in [*bindings, "JSONRPC"]:
+        versions = [wanted.version] if wanted.version else [v for b, v in DIALECTS if b == binding]
+        dialect = next((DIALECTS[binding, v] for v in versions if (binding, v) in DIALECTS), None)
+        if dialect is not None:
+            there = [pair for pair in listed if pair[0].protocol_binding == binding] or listed
+            it, address = there[0] if there else (Interface(str(target), binding, dialect.version), target)
+            return [Way(it, address, dialect)]
+    return []
 
 
 def _untrusted(what: str, origin: str) -> Untrusted:

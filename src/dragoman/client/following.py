@@ -12,6 +12,7 @@ from ..model.events import ArtifactChanged, Event, Logged, TaskCreated, encode
 from ..model.operations.a2a import Get, Request, Send, Subscribe
 from ..model.peer import Answer, Caller
 from ..model.task import State, Status, Task
+from ..wire.versions import Dialect
 from .errors import ClientError, Cut, TimedOut, Unreachable, Unreadable
 from .judge import Judge
 
@@ -39,6 +40,8 @@ class Connection(Protocol):
 
 class Binding(Protocol):
     """How requests travel to one interface."""
+
+    dialect: Dialect
 
     async def call(self, caller: Caller, request: Request) -> Answer: ...
     async def open(self, caller: Caller, request: Request, last_id: str = "") -> Connection: ...
@@ -70,7 +73,8 @@ class Following:
         self._has_cursor, self._may_repeat = has_cursor, may_repeat
         self._known, self._faults = known, faults
         task_id = request.message.task_id if isinstance(request, Send) else getattr(request, "id", "")
-        self._judge = Judge(task_id)
+        dialect = binding.dialect
+        self._judge = Judge(task_id, begins_with_task=dialect.begins_with_task, skips=dialect.skips)
         self._last_id = "" if after is None else str(after)
         self._seq = 0
         self._tries = 0

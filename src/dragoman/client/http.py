@@ -37,7 +37,7 @@ class Http:
         self._connector = aiohttp.TCPConnector(limit=CONNECTIONS_MAX, keepalive_timeout=IDLE_SECONDS_MAX)
         # No total: callers bound the whole exchange, streams have none.
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_seconds)
-        asked = {"User-Agent": "Dragoman A2A", "A2A-Version": "1.0", "Accept-Encoding": "identity"}
+        asked = {"User-Agent": "Dragoman A2A", "Accept-Encoding": "identity"}
         asked["Accept"] = "application/json"
         given = dict(headers or {})
 

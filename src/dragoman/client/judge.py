@@ -26,11 +26,25 @@ __all__ = ["Judge"]
 
 
 class Judge:
-    """Follows one task. `is_doubtful` means: what was let through may not be all there is."""
+    """Follows one task. `is_doubtful` means: what was let through may not be all there is.
 
-    __slots__ = ("context_id", "faults", "is_doubtful", "is_over", "state", "task_id")
+    `begins_with_task` and `skips` are what the peer's version of the protocol wants and allows (`versions`).
+    """
 
-    def __init__(self, task_id: str = "") -> None:
+    __slots__ = (
+        "begins_with_task",
+        "context_id",
+        "faults",
+        "is_doubtful",
+        "is_over",
+        "skips",
+        "state",
+        "task_id",
+    )
+
+    def __init__(self, task_id: str = "", *, begins_with_task: bool = True, skips: bool = True) -> None:
+        self.begins_with_task = begins_with_task
+        self.skips = skips
         self.task_id = task_id
         self.context_id = ""
         # None until the peer has said something about the task.
@@ -86,14 +100,14 @@ class Judge:
             return ()
         before = self.state
         if before is None:
-            self._blame(event, "before the task itself")
+            self._open(event)
             return self._shown(
                 TaskCreated(Task(update.task_id, event.status, update.context_id, (), (), update.metadata))
             )
         if is_legal(before, after):
             self._enter(after)
             return (event,)
-        between = INFERRED.get((before, after))
+        between = INFERRED.get((before, after)) if self.skips else None
         if between is not None:
             self._enter(after)
             inferred = StatusChanged.of(update.task_id, update.context_id, Status(between))
@@ -108,9 +122,14 @@ class Judge:
             return ()
         if self.state is not None:
             return (event,)
-        self._blame(event, "before the task itself")
+        self._open(event)
         opened = self._shown(TaskCreated(Task(update.task_id, Status(State.WORKING), update.context_id)))
         return (*opened, event)
+
+    def _open(self, event: Event) -> None:
+        """Something happened to a task that was not shown yet."""
+        if self.begins_with_task:
+            self._blame(event, "before the task itself")
 
     def _replied(self, event: Replied) -> Sequence[Event]:
         if self.state is not None:

@@ -11,22 +11,29 @@ from yarl import URL
 
 from ..core.tasks import is_reachable
 from ..model.agent import IDEMPOTENCY_URI
-from ..model.card import Card, Interface
-from ..model.errors import Fault
+from ..model.card import Capabilities, Card, Interface
+from ..model.errors import AgentError, Fault
 from ..model.events import Event, Logged, Replied, TaskCreated, encode
 from ..model.operations.a2a import Cancel, Get, Request, Send
 from ..model.peer import Answer, Caller, SystemClock
 from ..model.task import Message, State, Task
-from .discover import Finder
-from .errors import ClientError, Cut, TimedOut, Unreachable
+from ..wire.versions import Dialect, Wanted
+from .discover import Finder, Way
+from .errors import ClientError, Cut, NoCard, TimedOut, Unreachable
 from .following import Binding, Following, not_safe, pause
 from .http import BODY_BYTES_MAX, Http
 from .jsonrpc import JsonRpc
+from .rest import Rest
 
 __all__ = ["BINDINGS", "Remote"]
 
-# What is spoken here: (binding, version) to what speaks it. Other tongues are other rows.
-BINDINGS: dict[tuple[str, str], Callable[[Http, Interface, URL], Binding]] = {("JSONRPC", "1.0"): JsonRpc}
+# How requests travel over each binding. Which versions it has is the table in `wire/versions.py`.
+BINDINGS: dict[str, Callable[[Http, Interface, URL, Dialect], Binding]] = {
+    "JSONRPC": JsonRpc,
+    "HTTP+JSON": Rest,
+}
+# An agent that answers so does not know what was asked: nothing has happened, and another way may do.
+_NOT_SPOKEN = ("MethodNotFound", "VersionNotSupported")
 
 STATES_MAX = 4096
 FAULTS_MAX = 256
@@ -55,6 +62,8 @@ class Remote:
         connect_seconds: float = 10,
         resume_attempts: int = 8,
         body_bytes_max: int = BODY_BYTES_MAX,
+        dialect: str = "",
+        binding: str = "",
     ) -> None:
         self.timeout_seconds = timeout_seconds
         # What the agent did against the protocol, newest last.
@@ -62,8 +71,12 @@ class Remote:
         self._attempts = resume_attempts
         self._http = Http(headers, connect_seconds, body_bytes_max)
         self._finder = Finder(self._http, target, trust)
+        self._wanted = Wanted(dialect, binding)
         self._card: Card | None = None
+        # How it may be called, the best first; the one in use is remembered once it has worked.
+        self._ways: list[Way] = []
         self._binding: Binding | None = None
+        self._is_proved = False
         self._finding = asyncio.Lock()
         self._is_durable = False
         self._known = _States()
@@ -79,9 +92,22 @@ class Remote:
 
     async def call(self, caller: Caller, request: Request, timeout_seconds: float | None = None) -> Answer:
         """Ask once; again when the answer was lost and asking cannot make the agent work twice."""
-        binding = self._binding or await self._found()
-        if type(request) is Send and not caller.key:
-            caller = replace(caller, key=self._new_id())
+        while True:
+            binding = self._binding or await self._found()
+            try:
+                answer = await self._called(binding, caller, request, timeout_seconds)
+            except (Unreachable, AgentError, Fault) as problem:
+                if not self._turn_away(binding, problem):
+                    raise
+            else:
+                self._is_proved = True
+                return answer
+
+    async def _called(
+        self, binding: Binding, caller: Caller, request: Request, timeout_seconds: float | None
+    ) -> Answer:
+        if type(request) is Send:
+            caller, request = self._signed(binding, caller, request)
         task_id = request.message.task_id if type(request) is Send else getattr(request, "id", "")
         before = self._known.get(task_id) if task_id else None
         seconds = self.timeout_seconds if timeout_seconds is None else timeout_seconds
@@ -105,13 +131,31 @@ class Remote:
         self, caller: Caller, request: Request, after: int | None = None, timeout_seconds: float | None = None
     ) -> AsyncGenerator[Sequence[Logged], None]:
         """Follow a task over as many connections as it takes."""
-        binding = self._binding or await self._found()
+        is_begun = False
+        while True:
+            binding = self._binding or await self._found()
+            try:
+                async for batch in self._watched(binding, caller, request, after, timeout_seconds):
+                    is_begun = self._is_proved = True
+                    yield batch
+                return
+            except (Unreachable, AgentError, Fault) as problem:
+                if is_begun or not self._turn_away(binding, problem):
+                    raise
+
+    async def _watched(
+        self,
+        binding: Binding,
+        caller: Caller,
+        request: Request,
+        after: int | None,
+        timeout_seconds: float | None,
+    ) -> AsyncGenerator[Sequence[Logged], None]:
         assert self._card is not None
         if isinstance(request, Send):
-            if not caller.key:
-                caller = replace(caller, key=self._new_id())
+            caller, request = self._signed(binding, caller, request)
             if not self._card.streams:
-                async for batch in self._without_stream(caller, request, timeout_seconds):
+                async for batch in self._without_stream(binding, caller, request, timeout_seconds):
                     yield batch
                 return
         following = self._following(binding, caller, request, after, timeout_seconds)
@@ -124,11 +168,40 @@ class Remote:
                 self.faults.append(fault)
             raise
 
+    def _signed(self, binding: Binding, caller: Caller, request: Send) -> tuple[Caller, Send]:
+        """A message with all that makes a second one known as the same."""
+        if not caller.key and IDEMPOTENCY_URI not in (request.message.metadata or {}):
+            caller = replace(caller, key=self._new_id())
+        if binding.dialect.names_tasks and not request.message.task_id:
+            # Here the one who asks names the task.
+            request = replace(request, message=replace(request.message, task_id=self._new_id()))
+        return caller, request
+
+    def _turn_away(self, binding: Binding, problem: Exception) -> bool:
+        """Whether there is another way to call an agent that does not know this one. It is taken from now on."""
+        if self._binding is not binding:
+            return True  # somebody else has already turned away
+        is_lost = (
+            isinstance(problem, Unreachable)
+            or (isinstance(problem, AgentError) and problem.name in _NOT_SPOKEN)
+            or (isinstance(problem, Fault) and problem.seen.get("status") in (404, 405))
+        )
+        if self._is_proved or not is_lost or len(self._ways) < 2:
+            return False
+        if problem in self.faults:
+            self.faults.remove(problem)  # type: ignore[arg-type]
+        del self._ways[0]
+        self._use(self._ways[0])
+        return True
+
+    def _use(self, way: Way) -> None:
+        self._binding = BINDINGS[way.dialect.binding](self._http, way.interface, way.address, way.dialect)
+
     async def _without_stream(
-        self, caller: Caller, request: Send, timeout_seconds: float | None
+        self, binding: Binding, caller: Caller, request: Send, timeout_seconds: float | None
     ) -> AsyncGenerator[Sequence[Logged], None]:
         """An agent that does not stream is asked to wait, and told of as if it had."""
-        value = (await self.call(caller, request, timeout_seconds)).value
+        value = (await self._called(binding, caller, request, timeout_seconds)).value
         assert isinstance(value, (Task, Message)), "the binding checked what answers a message"
         event: Event = TaskCreated(value) if isinstance(value, Task) else Replied(value)
         yield [Logged(0, encode(event), event)]
@@ -168,6 +241,11 @@ class Remote:
         try:
             async with asyncio.timeout(seconds):
                 return await self._finder.card(revalidate)
+        except NoCard:
+            if not any(self._wanted):
+                raise
+            # Who insists on how to call it does without a card.
+            return _unknown(str(self._finder.target))
         except TimeoutError:
             raise TimedOut(
                 f"{self._finder.target} gave no card in {seconds:g} s.",
@@ -182,8 +260,9 @@ class Remote:
     def _take(self, card: Card) -> Card:
         """A card that is new decides anew whom we call and what may be relied on."""
         if card is not self._card:
-            interface, address = self._finder.interface(card, lambda it: _row(it) in BINDINGS)
-            self._binding = BINDINGS[_row(interface)](self._http, interface, address)
+            self._ways = self._finder.ways(card, self._wanted)
+            self._use(self._ways[0])
+            self._is_proved = False
             # Who lists our extension promises both: equal messages under one key are one task, and the
             # ids of its streams are places in the log.
             self._is_durable = any(
@@ -255,6 +334,6 @@ class Remote:
         )
 
 
-def _row(interface: Interface) -> tuple[str, str]:
-    """A version's patch digits do not matter to what is spoken."""
-    return interface.protocol_binding, ".".join(interface.protocol_version.split(".")[:2])
+def _unknown(address: str) -> Card:
+    """What is known of an agent that has no card: that it may be there."""
+    return Card(address, "", (), "", Capabilities(streaming=True), (), (), ())

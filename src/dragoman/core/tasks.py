@@ -205,7 +205,8 @@ def _opened(command: Open, at: str) -> TaskCreated:
 def _added(fold: Fold, message: Message, at: str) -> Sequence[Event]:
     state = fold.status.state
     if state in TERMINAL or fold.reply is not None:
-        raise error("UnsupportedOperation", f"task {fold.id} is {state.word}; it takes no more messages")
+        words = f"task {fold.id} is {state.word}; it takes no more messages"
+        raise error("UnsupportedOperation", words, nuance="InvalidTaskState")
     added = MessageAdded(replace(message, task_id=fold.id, context_id=fold.context_id))
     if state in INTERRUPTED:
         # First the state moves on, which files the question in the history; then comes the answer.

@@ -12,7 +12,7 @@ from typing import assert_never
 
 import msgspec
 
-from ..core.tasks import INTERRUPTED, SETTLED, Add, Fold, Open, decide
+from ..core.tasks import INTERRUPTED, SETTLED, TERMINAL, Add, Fold, Open, decide
 from ..core.tasks import Cancel as Stop
 from ..model.agent import IDEMPOTENCY_URI, Conduct, accepts
 from ..model.errors import AgentError, error
@@ -82,7 +82,11 @@ class Engine:
 
     async def _begin(self, caller: Caller, request: Request, after: int | None) -> Start:
         if not self.conduct.streaming:
-            raise error("UnsupportedOperation", f"agent {self.conduct.name!r} does not stream")
+            raise error(
+                "UnsupportedOperation",
+                f"agent {self.conduct.name!r} does not stream",
+                nuance="StreamingNotSupported",
+            )
         match request:
             case Send():
                 return await self._watching.sent(*await self._accept(caller, request))
@@ -114,6 +118,8 @@ class Engine:
         message = request.message
         self._check(caller, request)
         try:
+            if caller.names_tasks and message.task_id:
+                return await self._say(caller, request)
             if message.task_id:
                 return await self._add(caller, message)
             return await self._open(caller, request)
@@ -121,6 +127,26 @@ class Engine:
             raise _full(full) from None
         except StoreLost:
             raise _lost() from None
+
+    async def _say(self, caller: Caller, request: Send) -> tuple[str, int]:
+        """A message to a task that its caller names: it is opened by the first, the others go to it.
+
+        The message that opened it, said again, is a retry: the task is the answer. Of later ones only those
+        that come while nothing was asked can be retries; to "yes" one may well be asked twice.
+        """
+        message = request.message
+        row = self._reading.named(caller, message.task_id)
+        if row is None:
+            try:
+                return await self._open(caller, request, self._reading.log_of(caller, message.task_id))
+            except Conflict:
+                # Twice at once: the other was quicker.
+                row = self._reading.named(caller, message.task_id)
+                assert row is not None, "who was quicker has begun the log"
+        told = [_words(said) for said in self._reading.fold(row).history if said.role is Role.USER]
+        if _words(message) in (told[:1] if row.head.state in INTERRUPTED else told):
+            return row.log, 0
+        return await self._add(caller, replace(message, task_id=row.log))
 
     def _check(self, caller: Caller, request: Send) -> None:
         conduct = self.conduct
@@ -149,10 +175,10 @@ class Engine:
                     at=f"message.parts[{i}].mediaType",
                 )
 
-    async def _open(self, caller: Caller, request: Send) -> tuple[str, int]:
+    async def _open(self, caller: Caller, request: Send, named: str = "") -> tuple[str, int]:
         clock, conduct, message = self._clock, self.conduct, request.message
         now = clock.now()
-        task_id = clock.new_id()
+        task_id = named or clock.new_id()
         context_id = message.context_id or clock.new_id()
         fold = Fold()
         [opened] = decide(fold, Open(task_id, context_id, message, request.metadata or None), timestamp(now))
@@ -219,6 +245,9 @@ class Engine:
             row = self._reading.own(caller, request.id)
             now = clock.now()
             with_grace = grace > 0 and row.head.state not in INTERRUPTED
+            if row.head.state in TERMINAL and row.log != request.id:
+                # To callers who name their tasks a cancel that comes too late is no error (S4-022).
+                return self._reading.task(row, None)
             fold = self._reading.fold(row) if with_grace else self._reading.stub(row)
             events = decide(fold, Stop(request.metadata, with_grace), timestamp(now))
             if not events:
@@ -265,6 +294,11 @@ def _key(caller: Caller, message: Message) -> str:
             at=f"message.metadata[{IDEMPOTENCY_URI}]",
         )
     return key
+
+
+def _words(message: Message) -> Message:
+    """A message without what differs each time it is said."""
+    return replace(message, message_id="", task_id="", context_id="")
 
 
 def _print(message: Message) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import hashlib
 import re
 
 from ..core.tasks import Fold
@@ -26,7 +27,19 @@ class Reading:
 
     def own(self, caller: Caller, task_id: str, at: str = "id") -> Row:
         """A task of this caller with this agent. Foreign, hidden and missing are one and the same answer."""
-        row = self._store.row(task_id)
+        row = self._row(caller, task_id)
+        if row is None and caller.names_tasks:
+            row = self._row(caller, self.log_of(caller, task_id))
+        if row is None or row.head.hidden:
+            raise error("TaskNotFound", f"there is no task {task_id}")
+        return row
+
+    def named(self, caller: Caller, name: str) -> Row | None:
+        """What a caller who names tasks has said under this name before, be it a task yet or not."""
+        return self._row(caller, name) or self._row(caller, self.log_of(caller, name))
+
+    def _row(self, caller: Caller, log: str) -> Row | None:
+        row = self._store.row(log)
         if row is not None:
             label = row.label
             if (
@@ -34,10 +47,18 @@ class Reading:
                 and label.owner == caller.owner
                 and label.tenant == caller.tenant
                 and label.agent == self._agent
-                and not row.head.hidden
             ):
                 return row
-        raise error("TaskNotFound", f"there is no task {task_id}")
+        return None
+
+    def log_of(self, caller: Caller, name: str) -> str:
+        """The id of a task that its caller has named: nobody else's, whatever names others choose.
+
+        A UUID of version 8, made of who named it and how; so the same name is the same task, always.
+        """
+        said = "\n".join((caller.tenant, caller.owner, self._agent, name))
+        mark = hashlib.blake2b(said.encode(), digest_size=16).hexdigest()
+        return f"{mark[:8]}-{mark[8:12]}-8{mark[13:16]}-b{mark[17:20]}-{mark[20:]}"
 
     def fold(self, row: Row, at: int | None = None) -> Fold:
         """The fold of a task, up to a position if one is given."""

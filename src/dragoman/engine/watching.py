@@ -67,6 +67,7 @@ class Watching:
                 raise error(
                     "UnsupportedOperation",
                     f"task {row.log} is {row.head.state.word}; nothing more will happen",
+                    nuance="InvalidTaskState",
                 )
             return Start(row.log, row.seq, TERMINAL, self._as_of(row, row.seq))
         if after < 0 or after > row.seq:

@@ -8,12 +8,25 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ERRORS", "AgentError", "ErrorRow", "Fault", "error", "row_of_code", "row_of_reason"]
+__all__ = [
+    "ERRORS",
+    "AgentError",
+    "ErrorRow",
+    "Fault",
+    "error",
+    "row_of_code",
+    "row_of_elder_code",
+    "row_of_reason",
+    "row_of_status",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorRow:
-    """A kind of error. `http_1_0` and `grpc_1_0` hold where 1.0.0 differs from 1.0.1."""
+    """A kind of error. `http_1_0` and `grpc_1_0` hold where 1.0.0 differs from 1.0.1.
+
+    `code_0_1` holds where 0.1 has another code; `nuances` are kinds that only 0.1 tells apart.
+    """
 
     name: str
     code: int
@@ -24,6 +37,12 @@ class ErrorRow:
     retryable: bool = False
     http_1_0: int | None = None
     grpc_1_0: str | None = None
+    code_0_1: int | None = None
+    nuances: tuple[tuple[str, int], ...] = ()
+
+    def elder_code(self, nuance: str) -> int:
+        """The code that 0.1 has for it."""
+        return dict(self.nuances).get(nuance, self.code if self.code_0_1 is None else self.code_0_1)
 
 
 _ROWS = (
@@ -55,6 +74,7 @@ _ROWS = (
         "FAILED_PRECONDITION",
         "The operation is not supported here.",
         grpc_1_0="UNIMPLEMENTED",
+        nuances=(("InvalidTaskState", -32009), ("StreamingNotSupported", -32006)),
     ),
     ErrorRow(
         "ContentTypeNotSupported",
@@ -73,6 +93,7 @@ _ROWS = (
         "INTERNAL",
         "The agent answered with something that is not valid.",
         http_1_0=502,
+        code_0_1=-32603,
     ),
     ErrorRow(
         "ExtendedAgentCardNotConfigured",
@@ -81,6 +102,7 @@ _ROWS = (
         400,
         "FAILED_PRECONDITION",
         "This agent has no extended card.",
+        code_0_1=-32004,
     ),
     ErrorRow(
         "ExtensionSupportRequired",
@@ -89,6 +111,7 @@ _ROWS = (
         400,
         "FAILED_PRECONDITION",
         "The agent requires an extension that the request does not name.",
+        code_0_1=-32004,
     ),
     ErrorRow(
         "VersionNotSupported",
@@ -98,6 +121,7 @@ _ROWS = (
         "FAILED_PRECONDITION",
         "The protocol version is not supported here.",
         grpc_1_0="UNIMPLEMENTED",
+        code_0_1=-32603,
     ),
     # JSON-RPC's.
     ErrorRow("ParseError", -32700, "PARSE_ERROR", 400, "INVALID_ARGUMENT", "The body is not valid JSON."),
@@ -126,6 +150,7 @@ _ROWS = (
         "RESOURCE_EXHAUSTED",
         "There is no room for more active tasks; try again later.",
         retryable=True,
+        code_0_1=-32011,
     ),
     ErrorRow(
         "TooLarge",
@@ -143,19 +168,47 @@ _ROWS = (
         "UNAVAILABLE",
         "The node cannot do this right now.",
         retryable=True,
+        code_0_1=-32011,
     ),
 )
 
 ERRORS: dict[str, ErrorRow] = {row.name: row for row in _ROWS}
 MESSAGE_CHARS_MAX = 1000
 _BY_CODE = {row.code: row for row in _ROWS}
+# What the codes of 0.1 mean that are others in later versions, or none.
+_BY_ELDER_CODE = {
+    -32006: "UnsupportedOperation",
+    -32009: "UnsupportedOperation",
+    -32010: "Unavailable",
+    -32011: "Unavailable",
+}
+_BY_STATUS: dict[str | int, str] = {
+    "INVALID_ARGUMENT": "InvalidParams",
+    "NOT_FOUND": "TaskNotFound",
+    "RESOURCE_EXHAUSTED": "Unavailable",
+    "UNAVAILABLE": "Unavailable",
+    "UNIMPLEMENTED": "UnsupportedOperation",
+    400: "InvalidRequest",
+    404: "TaskNotFound",
+    405: "MethodNotFound",
+    409: "TaskNotCancelable",
+    413: "TooLarge",
+    415: "ContentTypeNotSupported",
+    422: "InvalidParams",
+    429: "Unavailable",
+    500: "Internal",
+    501: "UnsupportedOperation",
+    502: "InvalidAgentResponse",
+    503: "Unavailable",
+}
 _BY_REASON = {row.reason: row for row in _ROWS}
 
 
 class AgentError(Exception):
     """An error of the table, raised anywhere and spelled by a codec.
 
-    `message` is for the other side to read; `at` names the place in the request that is wrong.
+    `message` is for the other side to read; `at` names the place in the request that is wrong;
+    `nuance` says which of the kinds it is that only 0.1 tells apart.
     """
 
     def __init__(
@@ -166,6 +219,7 @@ class AgentError(Exception):
         at: str = "",
         metadata: dict[str, str] | None = None,
         retry_seconds: float | None = None,
+        nuance: str = "",
     ) -> None:
         super().__init__(message or row.wording)
         self.row = row
@@ -173,6 +227,7 @@ class AgentError(Exception):
         self.at = at
         self.metadata = metadata or {}
         self.retry_seconds = retry_seconds
+        self.nuance = nuance
 
     def __str__(self) -> str:
         return f"{self.row.name}: {self.message}"
@@ -190,16 +245,28 @@ class Fault(Exception):
         self.seen = seen
 
 
-def error(name: str, message: str = "", *, at: str = "", **metadata: str) -> AgentError:
+def error(name: str, message: str = "", *, at: str = "", nuance: str = "", **metadata: str) -> AgentError:
     """An error of the table by its name; without a message it says the table's wording."""
     if len(message) > MESSAGE_CHARS_MAX:
         # It quotes what was said to us, which may be all of a body.
         message = f"{message[:MESSAGE_CHARS_MAX]}…"
-    return AgentError(ERRORS[name], message, at=at, metadata=metadata)
+    return AgentError(ERRORS[name], message, at=at, metadata=metadata, nuance=nuance)
 
 
 def row_of_code(code: int) -> ErrorRow | None:
     return _BY_CODE.get(code)
+
+
+def row_of_elder_code(code: int) -> ErrorRow | None:
+    """What a code means that a peer of 0.1 says."""
+    elder = _BY_ELDER_CODE.get(code)
+    return _BY_CODE.get(code) if elder is None else ERRORS[elder]
+
+
+def row_of_status(name: str, http: int) -> ErrorRow | None:
+    """What the name of a gRPC status means, or an HTTP status, to one who is told no more than that."""
+    said = _BY_STATUS.get(name) or _BY_STATUS.get(http)
+    return None if said is None else ERRORS[said]
 
 
 def row_of_reason(reason: str) -> ErrorRow | None:

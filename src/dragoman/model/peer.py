@@ -20,12 +20,14 @@ class Caller(Struct, frozen=True):
     """Who asks, after authentication, and what came beside the request.
 
     `key` makes a first message safe to send again; `extensions` are those the caller understands.
+    `names_tasks`: the caller may name tasks by ids of its own choice, as callers of 0.1 do.
     """
 
     owner: str = "anyone"
     tenant: str = ""
     key: str = ""
     extensions: tuple[str, ...] = ()
+    names_tasks: bool = False
 
 
 ANYONE = Caller()

@@ -8,18 +8,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from functools import partial
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 
 from ..model.errors import AgentError, error
-from ..model.peer import Caller
-from ..wire import jsonrpc
+from ..model.operations.a2a import Send as Ask
+from ..model.peer import Caller, SystemClock
+from ..wire import jsonrpc, rest
 from ..wire.guard import BODY_BYTES_MAX
-from ..wire.versions import spoken
 from .mount import Mount
-from .streams import Streams
+from .streams import Streams, past_questions
 
 __all__ = ["Scope", "Site"]
 
@@ -29,6 +30,7 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = dict[bytes, bytes]
+Asked = jsonrpc.Asked | rest.Asked
 
 CARD_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 KEY_BYTES_MAX = 256
@@ -39,12 +41,13 @@ _WANTED = frozenset(
         b"content-encoding",
         b"a2a-version",
         b"a2a-extensions",
+        b"x-a2a-extensions",
         b"idempotency-key",
         b"last-event-id",
         b"if-none-match",
     }
 )
-_JSON = (b"content-type", b"application/json")
+_JSON = b"application/json"
 
 
 class Site:
@@ -55,12 +58,18 @@ class Site:
         mounts: Sequence[Mount],
         *,
         body_bytes_max: int = BODY_BYTES_MAX,
+        ends_at_question: bool = True,
+        is_1_0_0: bool = False,
         health: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         self.streams = Streams()
         self.is_closing = False
         self._body_bytes_max = body_bytes_max
+        self._ends_at_question = ends_at_question
+        self._is_1_0_0 = is_1_0_0
         self._health = health
+        self._new_id = SystemClock().new_id
+        self._first = mounts[0]
         self._peers: dict[str, Mount] = {}
         self._cards: dict[str, Mount] = {}
         for mount in mounts:
@@ -69,6 +78,8 @@ class Site:
         self._index = msgspec.json.encode(
             {"agents": [{"name": m.name, "card": f"/agents/{quote(m.name)}{CARD_PATHS[0]}"} for m in mounts]}
         )
+
+        self._plain_paths = frozenset((*self._peers, *self._cards, "/healthz", "/readyz"))
 
     def _put(self, prefix: str, mount: Mount) -> None:
         self._peers[prefix or "/"] = self._peers[f"{prefix}/"] = mount
@@ -81,43 +92,77 @@ class Site:
                 await send({"type": "websocket.close", "code": 1008})
             return
         mount = self._peers.get(scope["path"])
-        if mount is None or scope["method"] != "POST":
+        if mount is not None and scope["method"] == "POST":
+            await self._answer(mount, jsonrpc.Asked(), scope, receive, send)
+        elif scope["path"] in self._plain_paths or (there := self._place(scope)) is None:
             await self._plain(scope, send)
-            return
+        else:
+            await self._rest(*there, scope, receive, send)
+
+    async def _answer(self, mount: Mount, asked: Asked, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, whatever its binding: read, ask, answer."""
         headers = _wanted(scope["headers"])
-        id = b"null"
         try:
-            if headers.get(b"content-type") != b"application/json" or b"content-encoding" in headers:
-                _check_type(headers)
-            body = await self._body(headers, receive)
-            asked = jsonrpc.parse(body, self._body_bytes_max)
-            id = asked.id
-            if scope["query_string"] or headers.get(b"a2a-version") != b"1.0":
-                spoken(headers.get(b"a2a-version", b""), scope["query_string"])
+            await self._read(asked, headers, scope, receive)
+            caller = _caller(headers, asked)
             if asked.operation.kind == "watch":
-                await self._stream(mount, headers, asked, receive, send)
+                await self._stream(mount, headers, asked, caller, receive, send)
                 return
-            caller = _caller(headers)
             call = self.streams.called(receive)
             try:
                 answer = await mount.peer.call(caller, asked.request)
             finally:
                 self.streams.answered(call)
-            await _send(send, 200, jsonrpc.replied(asked, answer.kind, answer.data), _echo(mount, headers))
-        except jsonrpc.Unanswerable as wrong:
-            await _fail(send, wrong.id, _cause(wrong.cause, headers, scope))
+            await _send(send, 200, asked.replied(answer), _echo(mount, headers), asked.media_type)
         except AgentError as wrong:
-            await _fail(send, id, wrong)
+            await _fail(send, asked, wrong)
         except asyncio.CancelledError:
             if self.streams.is_closing:
-                await _fail(
-                    send, id, error("Unavailable", "the node is going down; ask again, perhaps another")
-                )
+                words = "the node is going down; ask again, perhaps another"
+                await _fail(send, asked, error("Unavailable", words))
             elif not self.streams.is_gone(asyncio.current_task()):
                 raise
         except Exception:
             log.exception("a request failed on our side")
-            await _fail(send, id, error("Internal"))
+            await _fail(send, asked, error("Internal"))
+
+    async def _read(self, asked: Asked, headers: Headers, scope: Scope, receive: Receive) -> None:
+        method = scope["method"]
+        body = b""
+        if method == "POST":
+            body = await self._body(headers, receive)
+            if (body or asked.needs_body) and (
+                headers.get(b"content-type") != b"application/json" or b"content-encoding" in headers
+            ):
+                _check_type(headers)
+        version = headers.get(b"a2a-version", b"")
+        asked.read(method, body, self._new_id, version, scope["query_string"], self._body_bytes_max)
+
+    # REST.
+
+    def _place(self, scope: Scope) -> tuple[Mount, rest.Place] | None:
+        """The agent at an address, and the place below it."""
+        # As it was sent: an id may hold a slash that is no separator.
+        path = scope.get("raw_path", scope["path"].encode()).decode("latin-1").partition("?")[0]
+        mount = self._first
+        if path.startswith("/agents/"):
+            name, _, below = path[len("/agents/") :].partition("/")
+            found = self._peers.get(f"/agents/{unquote(name)}")
+            if found is not None:
+                mount, path = found, f"/{below}"
+        place = rest.place_of(path)
+        return None if place is None else (mount, place)
+
+    async def _rest(
+        self, mount: Mount, place: rest.Place, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        if scope["method"] not in place.methods:
+            allowed = ", ".join(sorted(place.methods))
+            problem = _problem(f"{scope['path']} is asked with {allowed}")
+            await _send(send, 405, problem, [(b"allow", allowed.encode())])
+            return
+        accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
+        await self._answer(mount, rest.Asked(place, accept, self._is_1_0_0), scope, receive, send)
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes:
         most = self._body_bytes_max
@@ -138,9 +183,12 @@ class Site:
         return b"".join(chunks)
 
     async def _stream(
-        self, mount: Mount, headers: Headers, asked: jsonrpc.Asked, receive: Receive, send: Send
+        self, mount: Mount, headers: Headers, asked: Asked, caller: Caller, receive: Receive, send: Send
     ) -> None:
-        runs = mount.peer.watch(_caller(headers), asked.request, _cursor(headers))
+        ends = self._ends_at_question and asked.dialect.ends_at_question
+        runs = mount.peer.watch(caller, asked.request, _cursor(headers))
+        if not ends:
+            runs = past_questions(mount.peer, caller, runs)
         try:
             # Until its first event a stream is a call: its caller may leave, and the node may close.
             call = self.streams.called(receive)
@@ -148,7 +196,9 @@ class Site:
                 first = await anext(runs, None)
             finally:
                 self.streams.answered(call)
-            await self.streams.run(runs, first, asked.id, receive, send, _echo(mount, headers))
+            voice = asked.voice(first, ends and asked.operation.request is Ask)
+            failed = partial(_error_item, asked)
+            await self.streams.run(runs, first, voice, failed, receive, send, _echo(mount, headers))
         finally:
             await runs.aclose()
 
@@ -199,16 +249,6 @@ def _wanted(sent: Sequence[tuple[bytes, bytes]]) -> Headers:
     return headers
 
 
-def _cause(cause: AgentError, headers: Headers, scope: Scope) -> AgentError:
-    """What is wrong with a request that was not understood: perhaps it is in a version we do not speak."""
-    if cause.name not in ("ParseError", "InvalidRequest", "TooLarge"):
-        try:
-            spoken(headers.get(b"a2a-version", b""), scope["query_string"])
-        except AgentError as unspoken:
-            return unspoken
-    return cause
-
-
 def _check_type(headers: Headers) -> None:
     kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
     if kind not in jsonrpc.MEDIA_TYPES:
@@ -217,10 +257,11 @@ def _check_type(headers: Headers) -> None:
         raise error("ContentTypeNotSupported", "requests are taken as they are, without a Content-Encoding")
 
 
-def _caller(headers: Headers) -> Caller:
+def _caller(headers: Headers, asked: Asked) -> Caller:
     key = headers.get(b"idempotency-key", b"")
-    extensions = headers.get(b"a2a-extensions", b"")
-    if not key and not extensions:
+    extensions = headers.get(b"a2a-extensions") or headers.get(b"x-a2a-extensions", b"")
+    tenant = asked.request.tenant
+    if not (key or extensions or tenant or asked.names_tasks):
         return _ANYONE
     if len(key) > KEY_BYTES_MAX or not key.isascii():
         raise error(
@@ -229,10 +270,12 @@ def _caller(headers: Headers) -> Caller:
             at="Idempotency-Key",
         )
     named = tuple(uri.strip() for uri in extensions.decode("latin-1").split(",") if uri.strip())
-    return Caller(key=key.decode(), extensions=named)
+    return Caller(tenant=tenant, key=key.decode(), extensions=named, names_tasks=asked.names_tasks)
 
 
 _ANYONE = Caller()
+# Before 1.0 the header had a prefix; who asks with it is answered with it.
+_EXTENSIONS = (b"a2a-extensions", b"x-a2a-extensions")
 
 
 def _cursor(headers: Headers) -> int | None:
@@ -248,29 +291,42 @@ def _cursor(headers: Headers) -> int | None:
 
 def _echo(mount: Mount, headers: Headers) -> list[tuple[bytes, bytes]]:
     """Of the extensions a caller asked for, those that this agent has are said back."""
-    asked = headers.get(b"a2a-extensions")
-    if not asked:
-        return []
-    active = [uri for uri in (name.strip() for name in asked.split(b",")) if uri in mount.extensions]
-    return [(b"a2a-extensions", b", ".join(active))] if active else []
+    for name in _EXTENSIONS:
+        if asked := headers.get(name):
+            active = [uri for uri in (word.strip() for word in asked.split(b",")) if uri in mount.extensions]
+            return [(name, b", ".join(active))] if active else []
+    return []
 
 
-async def _send(send: Send, status: int, body: bytes, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+async def _send(
+    send: Send,
+    status: int,
+    body: bytes,
+    headers: Sequence[tuple[bytes, bytes]] = (),
+    media_type: bytes = _JSON,
+) -> None:
     await send(
         {
             "type": "http.response.start",
             "status": status,
-            "headers": [_JSON, (b"content-length", b"%d" % len(body)), *headers],
+            "headers": [
+                (b"content-type", media_type),
+                (b"content-length", b"%d" % len(body)),
+                *headers,
+            ],
         }
     )
     await send({"type": "http.response.body", "body": body})
 
 
-async def _fail(send: Send, id: bytes, wrong: AgentError) -> None:
-    # JSON-RPC says errors inside a 200; a body we refused to read, or cannot take now, is HTTP's matter.
-    status = wrong.row.http if wrong.name in ("TooLarge", "StoreFull", "Unavailable") else 200
+async def _fail(send: Send, asked: Asked, wrong: AgentError) -> None:
     headers = [(b"retry-after", b"%d" % wrong.retry_seconds)] if wrong.retry_seconds else []
-    await _send(send, status, jsonrpc.failed(id, wrong), headers)
+    status, body = asked.failed(wrong)
+    await _send(send, status, body, headers, asked.media_type)
+
+
+def _error_item(asked: Asked, wrong: AgentError) -> bytes:
+    return asked.failed(wrong)[1]
 
 
 def _problem(words: str) -> bytes:

@@ -11,11 +11,14 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mutab
 from typing import Any
 
 from ..model.errors import AgentError
-from ..model.events import Logged
-from ..wire import jsonrpc
+from ..model.events import Event, Logged, StatusChanged, TaskCreated
+from ..model.operations.a2a import Subscribe
+from ..model.peer import Caller, Peer
+from ..model.task import State
+from ..wire.codec import Voice
 from ..wire.sse import KEEP_ALIVE, frame, retry_after
 
-__all__ = ["KEEP_ALIVE_SECONDS", "STALL_SECONDS", "Streams"]
+__all__ = ["KEEP_ALIVE_SECONDS", "STALL_SECONDS", "Streams", "past_questions"]
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -89,7 +92,8 @@ class Streams:
         self,
         runs: AsyncGenerator[Sequence[Logged], None],
         first: Sequence[Logged] | None,
-        id: bytes,
+        voice: Voice,
+        failed: Callable[[AgentError], bytes],
         receive: Receive,
         send: Send,
         headers: Sequence[tuple[bytes, bytes]] = (),
@@ -102,11 +106,10 @@ class Streams:
         seq = 0
         try:
             await send({"type": "http.response.start", "status": 200, "headers": [*_HEADERS, *headers]})
-            before, after = jsonrpc.prefix(id), b"}"
             body = retry_after(RETRY_MILLISECONDS)
             run = first
             while run is not None:
-                for last, frames in _written(run, before, after):
+                for last, frames in _written(voice, run):
                     one.writing = clock()
                     await send({"type": "http.response.body", "body": body + frames, "more_body": True})
                     one.written, one.writing = one.writing, 0.0
@@ -114,7 +117,7 @@ class Streams:
                 try:
                     run = await anext(runs, None)
                 except AgentError as wrong:
-                    body = frame(0, jsonrpc.failed(id, wrong))
+                    body = frame(0, failed(wrong))
                     break
             await send({"type": "http.response.body", "body": body, "more_body": False})
         except asyncio.CancelledError:
@@ -182,19 +185,50 @@ class Streams:
             self._ticker.cancel()
 
 
-def _written(run: Sequence[Logged], before: bytes, after: bytes) -> Iterator[tuple[int, bytes]]:
+def _written(voice: Voice, run: Sequence[Logged]) -> Iterator[tuple[int, bytes]]:
     """The events of a run as they are written: some together, and the position of the last of them."""
-    if len(run) == 1:
-        [logged] = run
-        yield logged.seq, frame(logged.seq, b"".join((before, logged.data, after)))
-        return
+    before, after = voice.before, voice.after
     frames: list[bytes] = []
-    size = 0
-    for logged in run:
-        frames.append(frame(logged.seq, b"".join((before, logged.data, after))))
+    size = last = 0
+    for seq, item in voice.tell(run):
+        frames.append(frame(seq, b"".join((before, item, after))))
         size += len(frames[-1])
+        last = seq
         if size >= WRITE_BYTES:
-            yield logged.seq, b"".join(frames)
+            yield seq, b"".join(frames)
             frames, size = [], 0
     if frames:
-        yield run[-1].seq, b"".join(frames)
+        yield last, b"".join(frames)
+
+
+async def past_questions(
+    peer: Peer, caller: Caller, runs: AsyncGenerator[Sequence[Logged], None]
+) -> AsyncGenerator[Sequence[Logged], None]:
+    """A stream that does not end when the agent asks: what is left of it is a subscription's."""
+    try:
+        while True:
+            last: Logged | None = None
+            async for run in runs:
+                yield run
+                last = run[-1]
+            if last is None or (task_id := _asked_on(last.event)) is None:
+                return
+            runs = peer.watch(caller, Subscribe(task_id), last.seq or None)
+            begin = await anext(runs, ())
+            # The task as it stood when it asked is known.
+            news = begin if begin and _asked_on(begin[0].event) is None else begin[1:]
+            if news:
+                yield news
+    finally:
+        await runs.aclose()
+
+
+def _asked_on(event: Event) -> str | None:
+    """The task whose question this is."""
+    match event:
+        case StatusChanged() if event.status.state is State.INPUT_REQUIRED:
+            return event.status_update.task_id
+        case TaskCreated() if event.task.state is State.INPUT_REQUIRED:
+            return event.task.id
+        case _:
+            return None

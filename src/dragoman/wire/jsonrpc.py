@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 from msgspec import Raw, Struct
 
 from ..model.errors import AgentError, error
-from ..model.operations.a2a import OPERATIONS, Operation, Request
+from ..model.events import Logged, TaskCreated
+from ..model.operations.a2a import Operation, Request, Send
+from ..model.peer import Answer
 from ..model.task import Task
 from . import guard
-from .proto_json_1_0 import decode_request, details_of
+from .codec import FreshId, Voice
+from .versions import DIALECTS, NEWEST, Dialect, said, vocabulary
 
-__all__ = ["MEDIA_TYPES", "Asked", "failed", "parse", "prefix", "replied"]
+__all__ = ["MEDIA_TYPES", "Asked"]
 
 MEDIA_TYPES = ("application/json", "application/a2a+json", "application/json-rpc")
 
-_METHODS: dict[str, Operation] = {row.jsonrpc_1_0: row for row in OPERATIONS.values()}
+_METHODS = vocabulary("JSONRPC")
+_NEWEST = DIALECTS["JSONRPC", NEWEST]
+_NEWEST_HEADER = NEWEST.encode()
 # Operations that no agent here has, and how the protocol wants each refused (§3.3.4).
 _LACKING = {
     "CreateTaskPushNotificationConfig": "PushNotificationNotSupported",
@@ -23,6 +30,13 @@ _LACKING = {
     "ListTaskPushNotificationConfigs": "PushNotificationNotSupported",
     "DeleteTaskPushNotificationConfig": "PushNotificationNotSupported",
     "GetExtendedAgentCard": "UnsupportedOperation",
+    "tasks/pushNotificationConfig/set": "PushNotificationNotSupported",
+    "tasks/pushNotificationConfig/get": "PushNotificationNotSupported",
+    "tasks/pushNotificationConfig/list": "PushNotificationNotSupported",
+    "tasks/pushNotificationConfig/delete": "PushNotificationNotSupported",
+    "agent/getAuthenticatedExtendedCard": "ExtendedAgentCardNotConfigured",
+    "tasks/pushNotification/set": "PushNotificationNotSupported",
+    "tasks/pushNotification/get": "PushNotificationNotSupported",
 }
 _NO_ID = b"null"
 # It is said back with each event of a stream.
@@ -36,30 +50,37 @@ class _Envelope(Struct):
     params: Raw = Raw(b"")
 
 
-class Asked(Struct):
-    """What a body asked: the id to answer under, the operation, its request."""
-
-    id: bytes
-    operation: Operation
-    request: Request
-
-
-class Unanswerable(Exception):
-    """An error together with the id it is to be answered under."""
-
-    def __init__(self, id: bytes, cause: AgentError) -> None:
-        super().__init__(str(cause))
-        self.id = id
-        self.cause = cause
-
-
 _decode = msgspec.json.Decoder(_Envelope).decode
 
 
-def parse(body: bytes, body_bytes_max: int = guard.BODY_BYTES_MAX) -> Asked:
-    """The question in a body. Raises `Unanswerable`, which knows under which id to say what is wrong."""
-    id = _NO_ID
-    try:
+class Asked:
+    """One request: read from a body, it knows how its answer is spelled; unread, how an error is.
+
+    `elder` is the dialect it may be instead: 0.1 and 0.2 share the names of some methods, and only the
+    task that is found tells whether the caller has named it (then it is 0.1).
+    """
+
+    __slots__ = ("dialect", "elder", "id", "operation", "request")
+    media_type = b"application/json"
+    needs_body = True
+
+    def __init__(self) -> None:
+        self.id = _NO_ID
+        self.dialect = _NEWEST
+        self.elder: Dialect | None = None
+        self.operation: Operation
+        self.request: Request
+
+    def read(
+        self,
+        method: str,
+        body: bytes,
+        new_id: FreshId,
+        header: bytes = b"",
+        query: bytes = b"",
+        body_bytes_max: int = guard.BODY_BYTES_MAX,
+    ) -> None:
+        """Read the question in a body, which was posted. `header` and `query` may say the version."""
         facts = guard.check(body, body_bytes_max)
         try:
             envelope = _decode(body)
@@ -67,25 +88,72 @@ def parse(body: bytes, body_bytes_max: int = guard.BODY_BYTES_MAX) -> Asked:
             raise error("InvalidRequest", _shape(body)) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
             raise error("ParseError", f"The body is not JSON: {wrong}") from None
-        id = _id(envelope.id)
+        self.id = _id(envelope.id)
         if envelope.jsonrpc != "2.0":
             raise error("InvalidRequest", 'a request says "jsonrpc": "2.0"', at="jsonrpc")
         if type(envelope.method) is not str:
             raise error("InvalidRequest", "a request names its method with a string", at="method")
-        operation = _METHODS.get(envelope.method)
-        if operation is None:
-            if envelope.method in _LACKING:
-                raise error(_LACKING[envelope.method])
-            raise error(
-                "MethodNotFound",
-                f"there is no method {envelope.method!r}; see the card for the version",
-                at="method",
-            )
-        return Asked(
-            id, operation, decode_request(operation, envelope.params or b"{}", lenient=facts.lenient)
+        meanings = _METHODS.get(envelope.method, ())
+        if meanings:
+            self.dialect = meanings[0][1]
+        # Said as our clients and most others say it, it needs no look.
+        version = NEWEST if header == _NEWEST_HEADER and not query else said(header, query)
+        self.operation, self.dialect = _meant(envelope.method, meanings, version)
+        if not version and len(meanings) > 1 and meanings[-1][1].names_tasks:
+            self.elder = meanings[-1][1]
+        self.request = self.dialect.codec.read_request(
+            self.operation, envelope.params or b"{}", new_id, lenient=facts.lenient
         )
-    except AgentError as wrong:
-        raise Unanswerable(id, wrong) from None
+
+    @property
+    def task_id(self) -> str:
+        """How the caller calls the task."""
+        request = self.request
+        return request.message.task_id if isinstance(request, Send) else getattr(request, "id", "")
+
+    @property
+    def names_tasks(self) -> bool:
+        """Whether the id may be one of the caller's own choice."""
+        return self.dialect.names_tasks or self.elder is not None
+
+    def _settle(self, task_id: str) -> None:
+        """Now that the task is known by its own id, so is the dialect."""
+        if self.elder is not None and task_id != self.task_id:
+            self.dialect = self.elder
+
+    def replied(self, answer: Answer) -> bytes:
+        """The body of an answer."""
+        if self.elder is not None and isinstance(answer.value, Task):
+            self._settle(answer.value.id)
+        task_id = self.task_id if self.dialect.names_tasks else ""
+        result = self.dialect.codec.spell_reply(self.operation, answer, task_id)
+        return b"".join((_PREFIX, self.id, _RESULT, result, b"}"))
+
+    def voice(self, first: Sequence[Logged] | None, ends_at_question: bool = True) -> Voice:
+        """How to tell a stream whose first events are known."""
+        if self.elder is not None and first and isinstance(begin := first[0].event, TaskCreated):
+            self._settle(begin.task.id)
+        tell = self.dialect.codec.teller(ends_at_question, self.task_id if self.dialect.names_tasks else "")
+        return Voice(b"".join((_PREFIX, self.id, _RESULT)), b"}", tell)
+
+    def failed(self, wrong: AgentError) -> tuple[int, bytes]:
+        """The status and the body of an error: said inside a 200, unless HTTP itself has to say it."""
+        spelled = msgspec.json.encode(self.dialect.codec.spell_error(wrong))
+        status = wrong.row.http if wrong.name in _HTTPS_MATTERS else 200
+        return status, b"".join((_PREFIX, self.id, b',"error":', spelled, b"}"))
+
+
+def _meant(
+    method: str, meanings: Sequence[tuple[Operation, Dialect]], version: str
+) -> tuple[Operation, Dialect]:
+    """Which of the dialects that know the method is meant: the one that is said, else the newest."""
+    for meaning in meanings:
+        if not version or meaning[1].version == version:
+            return meaning
+    if method in _LACKING:
+        raise error(_LACKING[method])
+    where = f" in version {version}; it is of {meanings[0][1].version}" if meanings else "; see the card"
+    raise error("MethodNotFound", f"there is no method {method!r}{where}", at="method")
 
 
 def _id(raw: Raw) -> bytes:
@@ -109,22 +177,5 @@ def _shape(body: bytes) -> str:
 
 _PREFIX = b'{"jsonrpc":"2.0","id":'
 _RESULT = b',"result":'
-
-
-def prefix(id: bytes) -> bytes:
-    """What stands before a result; after it comes one closing brace."""
-    return b"".join((_PREFIX, id, _RESULT))
-
-
-def replied(asked: Asked, kind: type, data: bytes) -> bytes:
-    """The body of an answer, spliced around bytes that are already 1.0 JSON."""
-    if asked.operation.wraps:
-        member = b'{"task":' if kind is Task else b'{"message":'
-        return b"".join((_PREFIX, asked.id, _RESULT, member, data, b"}}"))
-    return b"".join((_PREFIX, asked.id, _RESULT, data, b"}"))
-
-
-def failed(id: bytes, wrong: AgentError) -> bytes:
-    """The body of an error."""
-    spelled = {"code": wrong.row.code, "message": wrong.message, "data": details_of(wrong)}
-    return b"".join((_PREFIX, id, b',"error":', msgspec.json.encode(spelled), b"}"))
+# A body we refused to read, or cannot take now.
+_HTTPS_MATTERS = ("TooLarge", "StoreFull", "Unavailable")

@@ -1,4 +1,4 @@
-"""The 1.0 codec: ProtoJSON of `lf.a2a.v1`, which the model's own JSON is, so most of it is msgspec's work.
+"""The 1.0 codec (`codec.py`): ProtoJSON of `lf.a2a.v1`, which the model's own JSON is: most is msgspec's work.
 
 Quick way: bytes straight into the model's structs in C, then a few comparisons. Whatever those do not
 clear goes the lenient way (`lenient.py`), which either reads it or says what is wrong and where.
@@ -20,6 +20,7 @@ from ..model.events import (
     ArtifactChanged,
     ArtifactUpdate,
     Event,
+    Logged,
     Replied,
     StatusChanged,
     StatusUpdate,
@@ -36,19 +37,26 @@ from ..model.operations.a2a import (
     Send,
     Subscribe,
 )
+from ..model.peer import Answer
 from ..model.task import Artifact, Message, Part, State, Task
+from .codec import FreshId, Raw, Tell
 from .lenient import INT32_MAX, Misfit, reader, spells_snake
 
 __all__ = [
     "decode_card",
     "decode_message",
     "decode_page",
-    "decode_request",
     "decode_stream_item",
     "decode_task",
     "details_of",
-    "encode_request",
     "read_error",
+    "read_item",
+    "read_reply",
+    "read_request",
+    "spell_error",
+    "spell_reply",
+    "spell_request",
+    "teller",
 ]
 
 ERROR_REASON: Final = "type.googleapis.com/google.rpc.ErrorInfo"
@@ -56,11 +64,10 @@ BAD_REQUEST: Final = "type.googleapis.com/google.rpc.BadRequest"
 DOMAIN: Final = "a2a-protocol.org"
 
 _S = TypeVar("_S", bound=Struct)
-_Bytes = bytes | msgspec.Raw
 
 
-def decode_request(operation: Operation, raw: _Bytes, *, lenient: bool = False) -> Request:
-    """The request of an operation. `lenient` is what the guard saw in the body: keys in snake_case."""
+def read_request(operation: Operation, raw: Raw, new_id: FreshId, *, lenient: bool = False) -> Request:
+    """What was asked. Callers of 1.0 bring every id that is theirs to give."""
     kind = operation.request
     at = ""
     try:
@@ -81,32 +88,74 @@ def decode_request(operation: Operation, raw: _Bytes, *, lenient: bool = False) 
         raise error("ParseError", _why_not_json(wrong)) from None
 
 
-def encode_request(request: Request) -> bytes:
-    """The parameters of a request, as 1.0 spells them."""
+def spell_reply(operation: Operation, answer: Answer, task_id: str = "") -> bytes:
+    """The result: bytes that are 1.0 JSON already, spliced."""
+    if operation.wraps:
+        return b"".join((_A_TASK if answer.kind is Task else _A_MESSAGE, answer.data, b"}"))
+    return answer.data
+
+
+def teller(ends_at_question: bool, task_id: str = "") -> Tell:
+    """Events are stored as 1.0 says them; the end of a stream is its close."""
+    return _tell
+
+
+def _tell(run: Sequence[Logged]) -> Sequence[tuple[int, bytes]]:
+    return [(logged.seq, logged.data) for logged in run]
+
+
+def spell_error(wrong: AgentError) -> dict[str, Any]:
+    """The error object of JSON-RPC."""
+    return {"code": wrong.row.code, "message": wrong.message, "data": details_of(wrong)}
+
+
+def spell_request(operation: Operation, request: Request) -> bytes:
+    """The parameters of a request."""
     return _encode(request)
 
 
-def decode_task(data: _Bytes) -> Task:
+def read_reply(operation: Operation, raw: Raw) -> Answer:
+    """What a peer answered."""
+    if operation.request is Send:
+        event = decode_stream_item(raw)
+        match event:
+            case TaskCreated():
+                return Answer(Task, event.task)
+            case Replied():
+                return Answer(Message, event.message)
+            case _:
+                raise error("InvalidAgentResponse", "Expected a task or a message.")
+    if operation.request is List:
+        return Answer(Page, decode_page(raw))
+    return Answer(Task, decode_task(raw))
+
+
+def read_item(raw: Raw) -> Sequence[Event]:
+    """What a peer says in one item of a stream."""
+    return (decode_stream_item(raw),)
+
+
+def decode_task(data: Raw) -> Task:
     """A task that a peer told us of."""
     return _of_peer(Task, data)
 
 
-def decode_message(data: _Bytes) -> Message:
+def decode_message(data: Raw) -> Message:
     """A message that a peer answered with."""
     return _of_peer(Message, data)
 
 
-def decode_page(data: _Bytes) -> Page:
+def decode_page(data: Raw) -> Page:
     """A page of tasks that a peer listed."""
     return _of_peer(Page, data)
 
 
-def decode_card(data: _Bytes) -> Card:
+def decode_card(data: Raw) -> Card:
     """A peer's card in the 1.0 shape."""
     return _of_peer(Card, data)
 
 
-def decode_stream_item(data: _Bytes) -> Event:
+def decode_stream_item(data: Raw) -> Event:
     """What a peer streams, pushes to a webhook, or answers a send with: `{"<kind>": {…}}`.
 
     A task that is seen in a stream comes as `TaskCreated`, whether or not it is new.
@@ -204,7 +253,7 @@ def _are_whole(parts: Sequence[Part]) -> bool:
     return True
 
 
-_Decode = Callable[[_Bytes], Any]
+_Decode = Callable[[Raw], Any]
 _IsFine = Callable[[Any], bool]
 
 _REQUESTS: Final[dict[type[Struct], tuple[_Decode, _IsFine]]] = {
@@ -228,7 +277,7 @@ class _Item(Struct, frozen=True, rename="camel"):
     artifact_update: ArtifactUpdate | None = None
 
 
-def _of_peer(kind: type[_S], data: _Bytes) -> _S:
+def _of_peer(kind: type[_S], data: Raw) -> _S:
     at = ""
     try:
         if not spells_snake(data):
@@ -302,6 +351,8 @@ _PEERS: Final[dict[type[Struct], tuple[_Decode, _IsFine]]] = {
 # Both directions.
 
 _encode = msgspec.json.Encoder().encode
+_A_TASK: Final = b'{"task":'
+_A_MESSAGE: Final = b'{"message":'
 _decode = Decoder().decode
 _NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
@@ -311,7 +362,7 @@ _DIGITS: Final = bytes(0x30 if 0x30 <= byte <= 0x39 else byte for byte in range(
 _PLACE = re.compile(r" - at `\$\.?([^`\[]*(?:\[[0-9]+\][^`\[]*)*)")
 
 
-def _may_hold_a_giant(raw: _Bytes) -> bool:
+def _may_hold_a_giant(raw: Raw) -> bool:
     """Whether there may be an integer beyond a double: msgspec reads them, nobody else does."""
     return len(raw) >= _GIANT_DIGITS and _GIANT in bytes(raw).translate(_DIGITS)
 

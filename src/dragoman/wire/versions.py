@@ -1,15 +1,101 @@
-"""The table of versions: which are spoken here, and which one a request means."""
+"""THE table of versions: which codec each version has on each binding, and what else differs between them.
+
+A row is a dialect. Nobody else asks which version it is: what depends on it is a column here.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import parse_qsl
 
-from ..model.errors import error
+from ..model.errors import AgentError, error
+from ..model.operations.a2a import OPERATIONS, Operation
+from . import proto_json_1_0
+from .codec import Codec
 
-__all__ = ["NEWEST", "SPOKEN", "spoken", "two_numbers"]
+__all__ = [
+    "DIALECTS",
+    "FORMS",
+    "NEWEST",
+    "SPOKEN",
+    "UNSAID",
+    "Dialect",
+    "Wanted",
+    "meant_by",
+    "said",
+    "two_numbers",
+    "unspoken",
+    "vocabulary",
+]
 
-NEWEST = "1.0"
-SPOKEN = (NEWEST,)
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One version on one binding.
+
+    `names` is the column of the table of operations that has its vocabulary. `header` is what its clients
+    say in `A2A-Version`, `extensions` the header in which they name the extensions they understand.
+    `names_tasks`: callers choose the ids of tasks. `ends_at_question`: a stream that a send opened ends when
+    the agent asks back. `begins_with_task`: a stream must show the task before what happens to it. `skips`:
+    a stream may go from submitted straight to the end.
+    """
+
+    version: str
+    binding: str
+    codec: Codec
+    names: str
+    header: str = ""
+    extensions: str = ""
+    names_tasks: bool = False
+    ends_at_question: bool = True
+    begins_with_task: bool = True
+    skips: bool = True
+
+    def name_of(self, operation: Operation) -> str:
+        """What the operation is called here; empty when it does not exist."""
+        name: str = getattr(operation, self.names)
+        return name
+
+    def name_here(self, operation: Operation) -> str:
+        """What the operation is called here, or the error that says it does not exist."""
+        if name := self.name_of(operation):
+            return name
+        words = f"version {self.version} of the protocol has no way to {operation.name} over {self.binding}"
+        raise error("UnsupportedOperation", words)
+
+
+class Wanted(NamedTuple):
+    """What somebody insists on: a version, a binding, both or neither."""
+
+    version: str = ""
+    binding: str = ""
+
+    def allows(self, dialect: Dialect) -> bool:
+        return self.version in ("", dialect.version) and self.binding in ("", dialect.binding)
+
+
+# Newest first: who does not say a version, and could mean several, means the first.
+_ROWS = (
+    Dialect("1.0", "JSONRPC", proto_json_1_0, "jsonrpc_1_0", header="1.0", extensions="A2A-Extensions"),
+    Dialect("1.0", "HTTP+JSON", proto_json_1_0, "rest_1_0", header="1.0", extensions="A2A-Extensions"),
+)
+
+DIALECTS: dict[tuple[str, str], Dialect] = {(row.binding, row.version): row for row in _ROWS}
+# The other forms in which a version is met over REST, by how a body looks.
+FORMS: dict[str, Dialect] = {}
+# What a card means that names a binding but no version: to be tried in this order.
+UNSAID: dict[str, tuple[Dialect, ...]] = {}
+NEWEST = _ROWS[0].version
+SPOKEN = tuple(dict.fromkeys(row.version for row in _ROWS))
+
+
+def meant_by(binding: str, version: str) -> tuple[Dialect, ...]:
+    """The dialects in which an interface may be called that a card lists; none if it is not spoken here."""
+    if not version:
+        return UNSAID.get(binding, ())
+    found = DIALECTS.get((binding, two_numbers(version) or version))
+    return () if found is None else (found,)
 
 
 def two_numbers(text: str) -> str | None:
@@ -20,28 +106,40 @@ def two_numbers(text: str) -> str | None:
     return f"{int(numbers[0])}.{int(numbers[1])}"
 
 
-def spoken(header: bytes, query: bytes) -> str:
-    """The version a request is to be understood in. Said twice, it must be said alike.
-
-    Unsaid, the method's name has decided already: no two vocabularies share the name of a send.
-    """
-    if header == b"1.0" and not query:
-        return NEWEST
-    said = header.decode("latin-1").split(",")
+def said(header: bytes, query: bytes) -> str:
+    """The version that a request says it is in, empty if it says none. Said twice, it must be said alike."""
+    if not header and not query:
+        return ""
+    texts = header.decode("latin-1").split(",")
     # Names of service parameters are not case-sensitive (§3.2.6), in the address no more than in headers.
-    said += [text for name, text in parse_qsl(query.decode("latin-1")) if name.lower() == "a2a-version"]
-    said = [text.strip() for text in said if text.strip()]
-    if not said:
-        return NEWEST
-    if len({two_numbers(text) or text for text in said}) > 1:
-        raise error("InvalidRequest", f"the request says version {' and '.join(said)}", at="A2A-Version")
-    named = said[0]
-    version = two_numbers(named)
+    texts += [text for name, text in parse_qsl(query.decode("latin-1")) if name.lower() == "a2a-version"]
+    texts = [text.strip() for text in texts if text.strip()]
+    if not texts:
+        return ""
+    if len({two_numbers(text) or text for text in texts}) > 1:
+        raise error("InvalidRequest", f"the request says version {' and '.join(texts)}", at="A2A-Version")
+    version = two_numbers(texts[0])
     if version not in SPOKEN:
-        raise error(
-            "VersionNotSupported",
-            f"version {named} is not spoken here; {', '.join(SPOKEN)} is",
-            requested=named,
-            supported=",".join(SPOKEN),
-        )
+        raise unspoken(texts[0])
     return version
+
+
+def unspoken(version: str) -> AgentError:
+    """The refusal of a version that is not spoken here."""
+    return error(
+        "VersionNotSupported",
+        f"version {version} is not spoken here; {', '.join(SPOKEN)} are",
+        requested=version,
+        supported=",".join(SPOKEN),
+    )
+
+
+def vocabulary(binding: str) -> dict[str, tuple[tuple[Operation, Dialect], ...]]:
+    """By the name of an operation on a binding: what it may mean, newest first."""
+    found: dict[str, tuple[tuple[Operation, Dialect], ...]] = {}
+    for dialect in _ROWS:
+        if dialect.binding == binding:
+            for operation in OPERATIONS.values():
+                if name := dialect.name_of(operation):
+                    found[name] = (*found.get(name, ()), (operation, dialect))
+    return found

@@ -102,27 +102,90 @@ Reply = Task | Message | Page
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One row: what is asked, how it is answered, and its name on each binding.
+    """One row: what is asked, how it is answered, and its name in each vocabulary.
 
-    `wraps` says that the 1.0 answer names its kind (`{"task": …}`) instead of being bare.
+    JSON-RPC has three: of 0.1, of 0.2 and 0.3, of 1.0. REST has one, which since 1.0 is without its `/v1`.
+    `wraps` says that protobuf's answer names its kind (`{"task": …}`) instead of being bare.
     """
 
     name: str
     request: type[Request]
     kind: Literal["call", "watch"]
     jsonrpc_1_0: str
+    jsonrpc_0_3: str
+    jsonrpc_0_1: str
+    rest_1_0: str
+    rest_0_3: str
     wraps: bool = False
 
 
 OPERATIONS: dict[str, Operation] = {
     row.name: row
     for row in (
-        Operation("send", Send, "call", "SendMessage", wraps=True),
-        Operation("stream", Send, "watch", "SendStreamingMessage", wraps=True),
-        Operation("get", Get, "call", "GetTask"),
-        Operation("list", List, "call", "ListTasks"),
-        Operation("cancel", Cancel, "call", "CancelTask"),
-        Operation("subscribe", Subscribe, "watch", "SubscribeToTask", wraps=True),
+        Operation(
+            "send",
+            Send,
+            "call",
+            jsonrpc_1_0="SendMessage",
+            jsonrpc_0_3="message/send",
+            jsonrpc_0_1="tasks/send",
+            rest_1_0="POST /message:send",
+            rest_0_3="POST /v1/message:send",
+            wraps=True,
+        ),
+        Operation(
+            "stream",
+            Send,
+            "watch",
+            jsonrpc_1_0="SendStreamingMessage",
+            jsonrpc_0_3="message/stream",
+            jsonrpc_0_1="tasks/sendSubscribe",
+            rest_1_0="POST /message:stream",
+            rest_0_3="POST /v1/message:stream",
+            wraps=True,
+        ),
+        Operation(
+            "get",
+            Get,
+            "call",
+            jsonrpc_1_0="GetTask",
+            jsonrpc_0_3="tasks/get",
+            jsonrpc_0_1="tasks/get",
+            rest_1_0="GET /tasks/{id}",
+            rest_0_3="GET /v1/tasks/{id}",
+        ),
+        Operation(
+            "list",
+            List,
+            "call",
+            jsonrpc_1_0="ListTasks",
+            jsonrpc_0_3="",
+            jsonrpc_0_1="",
+            rest_1_0="GET /tasks",
+            rest_0_3="",
+        ),
+        Operation(
+            "cancel",
+            Cancel,
+            "call",
+            jsonrpc_1_0="CancelTask",
+            jsonrpc_0_3="tasks/cancel",
+            jsonrpc_0_1="tasks/cancel",
+            rest_1_0="POST /tasks/{id}:cancel",
+            rest_0_3="POST /v1/tasks/{id}:cancel",
+        ),
+        # By POST in the protocol's text and by GET in its proto: POST is asked first, both are answered.
+        Operation(
+            "subscribe",
+            Subscribe,
+            "watch",
+            jsonrpc_1_0="SubscribeToTask",
+            jsonrpc_0_3="tasks/resubscribe",
+            jsonrpc_0_1="tasks/resubscribe",
+            rest_1_0="POST /tasks/{id}:subscribe",
+            rest_0_3="POST /v1/tasks/{id}:subscribe",
+            wraps=True,
+        ),
     )
 }
 
