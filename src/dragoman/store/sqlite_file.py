@@ -12,7 +12,7 @@ import apsw
 
 __all__ = ["QUERIES", "SchemaNewer", "connect", "migrate", "rows_of"]
 
-CACHE_KIB = 65_536
+CACHE_KIB = 16_384
 BUSY_MILLISECONDS = 5_000
 
 _HERE = Path(__file__).parent
