@@ -83,7 +83,7 @@ async def test_the_endpoint_that_was_named_is_the_one_that_is_called() -> None:
 
 async def test_the_first_interface_in_the_cards_order_that_is_spoken_is_called() -> None:
     offers = at(
-        ("$URL/grpc", "GRPC", "1.0"), ("$URL/old", "JSONRPC", "0.3.0"), ("$URL/b", "JSONRPC", "1.0.1"), RPC
+        ("$URL/grpc", "GRPC", "1.0"), ("$URL/old", "JSONRPC", "0.4.0"), ("$URL/b", "JSONRPC", "1.0.1"), RPC
     )
     site = Site(files={CARD: offers})
     async with serving(site, card=None) as peer, Client(peer.url) as agent:
@@ -96,16 +96,15 @@ async def test_the_first_interface_in_the_cards_order_that_is_spoken_is_called()
     [
         ({}, NoCard, "tried .*agent-card.json, .*agent.json"),
         (
-            {CARD: at(("$URL/g", "GRPC", "1.0"), ("$URL", "JSONRPC", "0.3"))},
+            {CARD: at(("$URL/g", "GRPC", "1.0"), ("$URL", "JSONRPC", "1.7"))},
             NoInterface,
-            "GRPC 1.0 .*; JSONRPC 0.3",
+            "GRPC 1.0 .*; JSONRPC 1.7",
         ),
         (
-            {CARD: {"name": "E", "url": "http://e/", "protocolVersion": "0.2.5"}},
+            {CARD: {"name": "E", "url": "http://e/", "protocolVersion": "0.4.5"}},
             NoInterface,
-            "JSONRPC 0.2.5 at http://e/",
+            "JSONRPC 0.4.5 at http://e/",
         ),
-        ({CARD: {"name": "E", "url": "http://e/"}}, NoInterface, "it does not say"),
         ({CARD: "<html>"}, Fault, "not a card"),
         ({CARD: {"name": 7}}, Fault, "not a valid card"),
         ({CARD: "{"}, Fault, "not a valid card"),

@@ -145,13 +145,13 @@ async def test_a_version_that_is_spoken_here_is_answered(version: str) -> None:
         assert (await place.post(headers=[f"A2A-Version: {version}"])).text == "hello"
 
 
-@pytest.mark.parametrize("version", ["1.7", "0.3", "2.0", "99.0", "1", "1.0.0.0", "one", "-1.0", "\xb9.0"])
+@pytest.mark.parametrize("version", ["1.7", "0.4", "2.0", "99.0", "1", "1.0.0.0", "one", "-1.0", "\xb9.0"])
 async def test_a_version_that_is_not_spoken_here_is_refused(version: str) -> None:
     async with served() as place:
         by_header = await place.post(headers=[f"A2A-Version: {version}"])
         assert (by_header.status, by_header.reason) == (200, "VERSION_NOT_SUPPORTED")
         assert by_header.json["id"] == 1
-        assert by_header.error["data"][0]["metadata"]["supported"] == "1.0"
+        assert by_header.error["data"][0]["metadata"]["supported"] == "1.0,0.3,0.2,0.1"
 
 
 @pytest.mark.parametrize("name", ["A2A-Version", "a2a-version"])
@@ -159,7 +159,7 @@ async def test_the_version_may_stand_in_the_address(name: str) -> None:
     """Names of service parameters are not case-sensitive (§3.2.6)."""
     async with served() as place:
         assert (await place.post(path=f"/?{name}=1.0")).text == "hello"
-        assert (await place.post(path=f"/?{name}=0.3")).reason == "VERSION_NOT_SUPPORTED"
+        assert (await place.post(path=f"/?{name}=0.4")).reason == "VERSION_NOT_SUPPORTED"
 
 
 @pytest.mark.parametrize(
@@ -186,11 +186,19 @@ async def test_one_version_said_twice_is_one_version() -> None:
 
 
 async def test_the_version_is_judged_before_what_only_a_version_can_explain() -> None:
-    """Whoever speaks 0.3 learns that, and not that its method is unknown."""
+    """Whoever speaks 2.0 learns that, and not that its method is unknown."""
     async with served() as place:
-        old = await place.post(said(method="message/send"), headers=["A2A-Version: 0.3"])
-        assert (old.reason, old.json["id"]) == ("VERSION_NOT_SUPPORTED", 1)
-        assert (await place.post(said(method="message/send"))).reason == "METHOD_NOT_FOUND"
+        other = await place.post(said(method="message/say"), headers=["A2A-Version: 2.0"])
+        assert (other.reason, other.json["id"]) == ("VERSION_NOT_SUPPORTED", 1)
+        assert (await place.post(said(method="message/say"))).reason == "METHOD_NOT_FOUND"
+
+
+@pytest.mark.parametrize(("version", "method"), [("0.3", "SendMessage"), ("1.0", "message/send")])
+async def test_a_method_of_another_version_than_the_one_said_is_not_found(version: str, method: str) -> None:
+    async with served() as place:
+        answer = await place.post(said(method=method), headers=[f"A2A-Version: {version}"])
+        assert answer.reason == "METHOD_NOT_FOUND"
+        assert f"it is of {'1.0' if version == '0.3' else '0.3'}" in answer.error["message"]
 
 
 # Operations that are not here (§3.3.4).
@@ -266,7 +274,7 @@ async def test_of_several_agents_each_has_its_own_card_and_the_first_the_root() 
     async with served(Agent("one", echo), Agent("two", echo)) as place:
         assert (await place.get(CARD)).json["name"] == "one"
         assert (await place.get(f"/agents/two{CARD}")).json["name"] == "two"
-        [way] = (await place.get(f"/agents/two{CARD}")).json["supportedInterfaces"]
+        way = (await place.get(f"/agents/two{CARD}")).json["supportedInterfaces"][0]
         path = way["url"].split(str(place.port), 1)[1]
         assert (await place.post(path=path)).text == "hello"
 
@@ -274,7 +282,7 @@ async def test_of_several_agents_each_has_its_own_card_and_the_first_the_root() 
 async def test_an_agent_with_an_odd_name_is_found_where_the_index_says() -> None:
     async with served(Agent("echo", echo), Agent("zwei Wörter", echo)) as place:
         [_, odd] = (await place.get("/")).json["agents"]
-        [interface] = (await place.get(odd["card"])).json["supportedInterfaces"]
+        interface = (await place.get(odd["card"])).json["supportedInterfaces"][0]
         assert interface["url"].isascii() and " " not in interface["url"]
         assert (await place.post(path=f"/agents/{odd['card'].split('/')[2]}")).text == "hello"
 
@@ -421,7 +429,7 @@ async def test_an_answer_is_not_held_back_until_the_last_one_was_acknowledged() 
     async with served() as place, place.wire() as wire:
         wire.say(posting(said()))
         await wire.hear()
-        [connection] = place.node._server.server_state.connections
+        [connection] = place.node._listening.connections
         there = connection.transport.get_extra_info("socket")
         assert there.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
@@ -470,7 +478,7 @@ async def test_an_answer_that_nobody_takes_does_not_keep_a_connection(
     async with served(many) as place, place.wire() as wire:
         wire.writer.transport.pause_reading()  # type: ignore[attr-defined]
         wire.say(posting(said()))
-        open_ones = place.node._server.server_state.connections
+        open_ones = place.node._listening.connections
         async with asyncio.timeout(READ_SECONDS_MAX):
             while not open_ones:
                 await asyncio.sleep(0.01)

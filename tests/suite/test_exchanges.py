@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from dataclasses import dataclass, field
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,11 +13,14 @@ import pytest
 
 from dragoman import AgentError, Client, Message, Node, Page, Task
 from dragoman.app.config import Config, load
+from dragoman.app.gateway import Gateway
 from dragoman.model.errors import ERRORS
-from dragoman.model.operations.a2a import OPERATIONS, Operation
+from dragoman.model.operations.a2a import OPERATIONS
 from dragoman.model.peer import Caller
 from dragoman.testing import local_node
+from dragoman.wire.versions import DIALECTS, Dialect
 from tests.suite.agents import agents
+from tests.suite.losses import as_told, can_ask
 from tests.suite.words import differences, filled, in_words, value_of
 
 VECTORS = {
@@ -31,24 +34,58 @@ STORES: dict[str, Callable[[Path], str]] = {
 
 
 class Way(NamedTuple):
-    """A way in: how a node is opened for it, what the client is given, and whether it has an operation."""
+    """A way in: how a place is opened for it and left again, and the dialects that it goes through.
 
-    node: Callable[[Config], AbstractAsyncContextManager[Node]]
-    target: Callable[[Node, str], Any]
-    has: Callable[[Operation], bool]
+    A place gives the client's target for an agent. In process there is no dialect.
+    """
+
+    place: Callable[[Config, Dialect | None], AbstractAsyncContextManager[Place]]
+    stores: tuple[str, ...] = ("memory", "sqlite")
+    is_spoken: bool = True
+
+
+class Place(NamedTuple):
+    """Somewhere agents can be asked."""
+
+    node: Node
+    client: Callable[[str], Client]
+
+
+@asynccontextmanager
+async def _here(config: Config, dialect: Dialect | None) -> AsyncIterator[Place]:
+    async with local_node(*agents(), config=config) as node:
+        yield Place(node, lambda agent: Client(node.peers[agent]))
+
+
+def _speaking(url: str, dialect: Dialect | None) -> Client:
+    assert dialect is not None, "what goes over a socket is said in some version"
+    return Client(url, dialect=dialect.version, binding=dialect.binding)
+
+
+@asynccontextmanager
+async def _socket(config: Config, dialect: Dialect | None) -> AsyncIterator[Place]:
+    async with Node(agents(), config) as node:
+        yield Place(node, lambda agent: _speaking(f"{node.url}/agents/{agent}", dialect))
+
+
+@asynccontextmanager
+async def _gateways(config: Config, outer: Dialect | None, inner: Dialect | None) -> AsyncIterator[Place]:
+    """A gateway before each agent, spoken to in one dialect and speaking another to the agent."""
+    async with Node(agents(), config) as node, AsyncExitStack() as stack:
+        urls = {}
+        for name in node.peers:
+            behind = {} if inner is None else {"dialect": inner.version, "binding": inner.binding}
+            gateway = Gateway(f"{node.url}/agents/{name}", port=0, **behind)
+            urls[name] = (await stack.enter_async_context(gateway)).url
+        outer = outer or DIALECTS["JSONRPC", "1.0"]
+        yield Place(node, lambda agent: _speaking(urls[agent], outer))
 
 
 WAYS = {
-    "here": Way(
-        lambda config: local_node(*agents(), config=config),
-        lambda node, agent: node.peers[agent],
-        lambda row: True,
-    ),
-    "socket": Way(
-        lambda config: Node(agents(), config),
-        lambda node, agent: f"{node.url}/agents/{agent}",
-        lambda row: bool(row.jsonrpc_1_0),
-    ),
+    "here": Way(_here, is_spoken=False),
+    "socket": Way(_socket),
+    "before a gateway": Way(lambda config, dialect: _gateways(config, dialect, None), ("memory",)),
+    "behind a gateway": Way(lambda config, dialect: _gateways(config, None, dialect), ("memory",)),
 }
 REPLIES = {Task: "task", Message: "message", Page: "page"}
 
@@ -66,27 +103,33 @@ def unfolded(outer: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield from unfolded(exchange.get("meanwhile", []))
 
 
-def ways(vector: dict[str, Any]) -> list[str]:
-    """The ways that have all its operations; fewer if it says so, as for what only a codec refuses."""
-    asked = {exchange["request"]["operation"] for exchange in unfolded(exchanges(vector))}
-    able = [way for way, it in WAYS.items() if all(it.has(OPERATIONS[name]) for name in asked)]
-    return [way for way in able if way in vector.get("ways", WAYS)]
+def is_expressible(vector: dict[str, Any], dialect: Dialect | None) -> bool:
+    """Whether a version over a binding has what the vector is about: the tables say."""
+    if dialect is None:
+        return True
+    asked = [exchange["request"] for exchange in unfolded(exchanges(vector))]
+    has_all = all(dialect.name_of(OPERATIONS[one["operation"]]) and can_ask(dialect, one) for one in asked)
+    return has_all and all(getattr(dialect, name) == value for name, value in vector.get("needs", {}).items())
 
 
-CELLS = [
-    pytest.param(name, store, way, id=f"{name}-{store}-{way}")
-    for name, vector in VECTORS.items()
-    for store in STORES
-    for way in ways(vector)
-]
+def cells() -> Iterator[Any]:
+    """Every vector, over every store and every way in, in every dialect that can express it."""
+    for name, vector in VECTORS.items():
+        for way, it in WAYS.items():
+            dialects = DIALECTS.values() if it.is_spoken else (None,)
+            for dialect in dialects if way in vector.get("ways", WAYS) else ():
+                if is_expressible(vector, dialect):
+                    spoken = f"-{dialect.version}-{dialect.binding}" if dialect else ""
+                    for store in it.stores:
+                        yield pytest.param(name, store, way, dialect, id=f"{name}-{store}-{way}{spoken}")
 
 
 @dataclass
 class Conversation:
     """One vector being talked through: the clients so far, and the names bound so far."""
 
-    node: Node
-    way: str
+    place: Place
+    dialect: Dialect | None
     agent: str
     names: dict[str, Any] = field(default_factory=dict)
     clients: dict[str, Client] = field(default_factory=dict)
@@ -94,8 +137,12 @@ class Conversation:
     async def hold(self, exchange: dict[str, Any]) -> None:
         """Ask, and be answered as expected."""
         seen = await self._answer(exchange)
-        wrong = list(differences(exchange["expect"], seen, self.names))
+        wrong = list(differences(self._expected(exchange), seen, self.names))
         assert wrong == [], f"{exchange['request']} was answered {json.dumps(seen, indent=1)}"
+
+    def _expected(self, exchange: dict[str, Any]) -> dict[str, Any]:
+        expected: dict[str, Any] = exchange["expect"]
+        return expected if self.dialect is None else as_told(self.dialect, expected)
 
     async def _answer(self, exchange: dict[str, Any]) -> dict[str, Any]:
         asked = filled(exchange["request"], self.names)
@@ -123,24 +170,24 @@ class Conversation:
                 seen.append(in_words(logged.event))
                 while meanwhile and meanwhile[0]["once"] == len(seen):
                     # It may speak of what the events so far have named.
-                    list(differences(exchange["expect"], {"events": seen}, self.names))
+                    list(differences(self._expected(exchange), {"events": seen}, self.names))
                     await self.hold(meanwhile.pop(0))
         assert meanwhile == [], f"the stream ended after {len(seen)} events: {json.dumps(seen, indent=1)}"
         return seen
 
     def _client(self, agent: str) -> Client:
         if agent not in self.clients:
-            self.clients[agent] = Client(WAYS[self.way].target(self.node, agent))
+            self.clients[agent] = self.place.client(agent)
         return self.clients[agent]
 
 
 @asynccontextmanager
 async def conversation(
-    vector: dict[str, Any], store: str, way: str, folder: Path
+    vector: dict[str, Any], store: str, way: str, dialect: Dialect | None, folder: Path
 ) -> AsyncIterator[Conversation]:
     flags = {"store.url": STORES[store](folder), "node.port": 0, "node.drain_seconds": 0.0}
-    async with WAYS[way].node(load(environ={}, flags=flags)) as node:
-        talk = Conversation(node, way, vector["agent"])
+    async with WAYS[way].place(load(environ={}, flags=flags), dialect) as place:
+        talk = Conversation(place, dialect, vector["agent"])
         try:
             yield talk
         finally:
@@ -149,9 +196,11 @@ async def conversation(
 
 
 @pytest.mark.within(20)
-@pytest.mark.parametrize(("name", "store", "way"), CELLS)
-async def test_an_exchange_goes_as_its_vector_says(name: str, store: str, way: str, tmp_path: Path):
-    async with conversation(VECTORS[name], store, way, tmp_path) as talk:
+@pytest.mark.parametrize(("name", "store", "way", "dialect"), list(cells()))
+async def test_an_exchange_goes_as_its_vector_says(
+    name: str, store: str, way: str, dialect: Dialect | None, tmp_path: Path
+):
+    async with conversation(VECTORS[name], store, way, dialect, tmp_path) as talk:
         for exchange in exchanges(VECTORS[name]):
             await talk.hold(exchange)
 
@@ -163,12 +212,13 @@ def test_every_operation_has_exchange_vectors():
 
 def test_every_vector_is_spelled_as_the_others_are():
     names = {agent.name for agent in agents()}
-    parts = {"about", "agent", "ways", "given", "request", "meanwhile", "expect", "then"}
+    parts = {"about", "agent", "ways", "needs", "given", "request", "meanwhile", "expect", "then"}
     for name, vector in VECTORS.items():
         assert vector.keys() <= parts, name
         assert vector["about"].endswith("."), name
         assert vector["agent"] in names, name
         assert set(vector.get("ways", ())) <= set(WAYS), name
+        assert set(vector.get("needs", ())) <= {field.name for field in fields(Dialect)}, name
         for exchange in unfolded(exchanges(vector)):
             assert exchange.keys() <= {"agent", "once", "request", "meanwhile", "expect"}, name
             assert exchange.get("agent", vector["agent"]) in names, name

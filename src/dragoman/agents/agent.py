@@ -86,8 +86,8 @@ class Agent:
             raise ValueError(f"agent {self.name!r} has no code: Agent({self.name!r}, function)")
         return self._drive
 
-    def card(self, url: str) -> Card:
-        """What the agent says of itself, being at an address."""
+    def card(self, interfaces: Sequence[Interface]) -> Card:
+        """What the agent says of itself, being at these addresses."""
         skills = self.skills or (Skill(self.name, self.name, self.description or self.name, ("general",)),)
         ours = Extension(
             IDEMPOTENCY_URI, "A message's metadata may carry a key that makes sending it again safe."
@@ -95,7 +95,7 @@ class Agent:
         return Card(
             self.name,
             self.description or self.name,
-            (Interface(url, "JSONRPC", "1.0"),),
+            tuple(interfaces),
             self.version,
             Capabilities(
                 streaming=self.conduct.streaming,

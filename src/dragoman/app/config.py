@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -52,8 +52,15 @@ class TasksConfig(Struct, forbid_unknown_fields=True):
 
 
 class ServeConfig(Struct, forbid_unknown_fields=True):
+    """How requests are answered. `statuses` of 1.0.0 are older clients'; `bytes_0_3` says how often 0.3 over REST
+    puts bytes into base64, which its SDK does twice."""
+
     body_bytes_max: int = 20 * 1024 * 1024
     root_card: str = "first"
+    card: Literal["by-header", "hybrid", "strict"] = "by-header"
+    statuses: Literal["1.0.0", "1.0.1"] = "1.0.1"
+    ends_at_question: bool = True
+    bytes_0_3: Literal["twice", "once"] = "twice"
 
 
 class LogConfig(Struct, forbid_unknown_fields=True):

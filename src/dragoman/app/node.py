@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
-import socket
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import msgspec
@@ -16,16 +14,23 @@ from ..agents.agent import Agent
 from ..engine.engine import Engine
 from ..model.agent import Conduct
 from ..model.peer import Clock, SystemClock
-from ..serve import Mount, Site
+from ..serve import Mount, Site, interfaces
 from ..store.memory import MemoryStore
 from ..store.store import Store
+from ..wire.rest import Rules
 from ..work.executor import Executor, Runner
 from ..work.upkeep import Upkeep
 from .config import Config, ConfigError
 
+if TYPE_CHECKING:
+    from .listening import Listening
+
 __all__ = ["Node", "open_store"]
 
 log = logging.getLogger("dragoman.node")
+
+# By how often bytes are put into base64 there.
+_FORMS_0_3 = {"twice": "proto", "once": "once"}
 
 
 class Node:
@@ -63,7 +68,7 @@ class Node:
         self.executor = Executor(self.store, self.clock, self.id, runners)
         retention = None if isinstance(self.store, MemoryStore) else self.config.store.retention_seconds
         self.upkeep = Upkeep(self.store, self.clock, self.id, self.executor.forget, retention)
-        self._server: Any = None
+        self._listening: Listening | None = None
         self.site: Site | None = None
         await self.store.beat(self.id, self.clock.now() + 30.0, self.clock.now())
         self.executor.start()
@@ -80,17 +85,25 @@ class Node:
         """The site at an address: what the socket serves, and what tests ask without one."""
         now = self.clock.now()
         only = len(self.agents) == 1
+        serve = self.config.serve
         mounts = [
             Mount(
                 agent.name,
                 self.peers[agent.name],
-                agent.card(url + ("/" if only else f"/agents/{quote(agent.name)}")),
+                agent.card(interfaces(url + ("/" if only else f"/agents/{quote(agent.name)}"))),
                 now,
+                serve.card,
             )
             for agent in self.agents
         ]
         self.url = url
-        self.site = Site(mounts, body_bytes_max=self.config.serve.body_bytes_max, health=self._health)
+        self.site = Site(
+            mounts,
+            body_bytes_max=serve.body_bytes_max,
+            ends_at_question=serve.ends_at_question,
+            rules=Rules(is_1_0_0=serve.statuses == "1.0.0", form_0_3=_FORMS_0_3[serve.bytes_0_3]),
+            health=self._health,
+        )
         return self.site
 
     def _health(self) -> dict[str, Any]:
@@ -98,48 +111,22 @@ class Node:
 
     async def listen(self) -> None:
         """Bind, serve, and be ready."""
-        import uvicorn
-
-        from ..serve.heads import Heads
+        from .listening import Listening
 
         config = self.config.node
-        listener = _bind(config.host, config.port)
-        port = listener.getsockname()[1]
-        host = "127.0.0.1" if config.host in ("0.0.0.0", "::") else config.host  # noqa: S104
-        site = self.mount(config.url.rstrip("/") or f"http://{f'[{host}]' if ':' in host else host}:{port}")
-        settings = uvicorn.Config(
-            site,
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            ws="none",
-            http=Heads,
-            timeout_graceful_shutdown=5,
-        )
-        self._server = server = uvicorn.Server(settings)
-        # Signals are the process's matter, not the server's.
-        server.capture_signals = _NoSignals  # type: ignore[method-assign,assignment]
-        self._serving = asyncio.get_running_loop().create_task(server.serve(sockets=[listener]))
-        while not server.started:
-            if self._serving.done():
-                await self._serving
-                raise RuntimeError("the HTTP server ended before it was ready")
-            await asyncio.sleep(0.001)
+        self._listening = Listening(config.host, config.port)
+        site = self.mount(config.url.rstrip("/") or self._listening.url)
+        await self._listening.serve(site)
         lock = getattr(self.store, "lock", None)
         if lock is not None:
             lock.set_address(self.url)
 
     async def close(self) -> None:
         """Stop taking requests, end streams with a hint, let turns end, keep what they said."""
-        if self.site is not None:
-            self.site.is_closing = True
-        if self._server is not None:
-            self._server.should_exit = True
-        if self.site is not None:
-            await self.site.streams.close()
-        if self._server is not None:
-            await self._serving
+        if self._listening is not None:
+            await self._listening.close()
+        elif self.site is not None:
+            await self.site.close()
         await self.executor.drain(self.config.node.drain_seconds)
         await self.upkeep.stop()
         await self.store.close()
@@ -159,29 +146,6 @@ async def open_store(config: Config, clock: Clock, on_lost: Callable[[], None]) 
         active_max = config.store.active_tasks_max
         return await SqliteStore.open(path, clock=clock, active_tasks_max=active_max, on_lost=on_lost)
     raise ConfigError(f"store.url: there is no store {kind!r}; use memory: or sqlite:PATH")
-
-
-def _bind(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named in full, or asyncio would not know that small answers should leave at once.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as wrong:
-        listener.close()
-        raise ConfigError(
-            f"{host}:{port} cannot be listened on: {wrong.strerror}; "
-            "if another node is there, --port takes another place"
-        ) from None
-    listener.listen(2048)
-    listener.setblocking(False)
-    return listener
-
-
-class _NoSignals:
-    def __enter__(self) -> None: ...
-    def __exit__(self, *why: object) -> None: ...
 
 
 def _die() -> None:

@@ -19,6 +19,7 @@ from ..model.task import Message, Metadata, Part, Role, State, Task
 from .errors import TimedOut
 
 if TYPE_CHECKING:
+    from ..wire.versions import Dialect
     from .remote import Remote
 
 __all__ = ["Client"]
@@ -79,6 +80,12 @@ class Client:
     def faults(self) -> Sequence[Fault]:
         """What the peer did against the protocol and was not believed, newest last."""
         return tuple(self._remote.faults) if self._remote is not None else ()
+
+    @property
+    def dialect(self) -> Dialect:
+        """The version and binding in which the agent is spoken to, once its card is known."""
+        assert self._remote is not None, "who has not been asked for a card has not been spoken to"
+        return self._remote.dialect
 
     async def card(self) -> Card:
         """The agent's description of itself."""

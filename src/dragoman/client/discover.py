@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
 from yarl import URL
 
 from ..model.card import Card, Interface
 from ..model.errors import Fault
-from ..wire.proto_json_1_0 import decode_card
+from ..wire.cards import read_card
 from ..wire.versions import DIALECTS, Dialect, Wanted, meant_by
 from .errors import NoCard, NoInterface, Refused, Untrusted
 from .http import Http, is_json, origin_of, refusal
@@ -203,27 +202,12 @@ def _untrusted(what: str, origin: str) -> Untrusted:
 
 def _read_card(place: URL, body: bytes) -> Card:
     try:
-        card = decode_card(body)
+        card = read_card(body)
     except Exception as problem:
-        raise _unread_card(place, body, problem) from problem
+        raise Fault(f"{place} is not a valid card: {problem}", url=str(place)) from problem
     if not card.supported_interfaces:
-        raise _unread_card(place, body, ValueError("it names no interface"))
+        raise Fault(f"{place} is not a valid card: it names no interface", url=str(place))
     return card
-
-
-def _unread_card(place: URL, body: bytes, problem: Exception) -> Exception:
-    """Earlier cards say where and what in other members: then it is not broken, only not spoken."""
-    try:
-        said: Any = msgspec.json.decode(body)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        said = None
-    if isinstance(said, dict) and "supportedInterfaces" not in said and isinstance(said.get("url"), str):
-        version = said.get("protocolVersion") or "0.1 or 0.2 (it does not say)"
-        offers = [f"{said.get('preferredTransport') or 'JSONRPC'} {version} at {said['url']}"]
-        return NoInterface(
-            f"{said.get('name')!r} offers {offers[0]}.", "This client speaks JSONRPC 1.0.", offers=offers
-        )
-    return Fault(f"{place} is not a valid card: {problem}", url=str(place))
 
 
 def _max_age(response: aiohttp.ClientResponse) -> float:

@@ -11,7 +11,7 @@ from ..model.errors import AgentError, Fault
 from ..model.events import ArtifactChanged, Event, Logged, TaskCreated, encode
 from ..model.operations.a2a import Get, Request, Send, Subscribe
 from ..model.peer import Answer, Caller
-from ..model.task import State, Status, Task
+from ..model.task import Part, State, Status, Task
 from ..wire.versions import Dialect
 from .errors import ClientError, Cut, TimedOut, Unreachable, Unreadable
 from .judge import Judge
@@ -75,6 +75,8 @@ class Following:
         task_id = request.message.task_id if isinstance(request, Send) else getattr(request, "id", "")
         dialect = binding.dialect
         self._judge = Judge(task_id, begins_with_task=dialect.begins_with_task, skips=dialect.skips)
+        # The artifacts as they were given, where the end says them once more.
+        self._given: dict[str, list[Part]] | None = {} if dialect.repeats_artifacts else None
         self._last_id = "" if after is None else str(after)
         self._seq = 0
         self._tries = 0
@@ -209,6 +211,8 @@ class Following:
             if judge.faults:
                 self._faults.extend(judge.faults)
                 judge.faults.clear()
+            if self._given is not None:
+                happened = [one for one in happened if not self._is_repeated(self._given, one)]
             if not happened:
                 continue
             if self._may_double and isinstance(event, ArtifactChanged) and event.artifact_update.append:
@@ -222,6 +226,22 @@ class Following:
             if judge.is_over:
                 break
         return batch
+
+    @staticmethod
+    def _is_repeated(given: dict[str, list[Part]], event: Event) -> bool:
+        """Whether an artifact is said again that was said already, chunk by chunk."""
+        if isinstance(event, TaskCreated):
+            given.clear()
+            given.update({one.artifact_id: list(one.parts) for one in event.task.artifacts})
+        if not isinstance(event, ArtifactChanged):
+            return False
+        parts = list(event.artifact.parts)
+        before = given.get(event.artifact.artifact_id)
+        if event.artifact_update.append and before is not None:
+            before.extend(parts)
+            return False
+        given[event.artifact.artifact_id] = parts
+        return before == parts
 
     def _note(self, event: Event) -> None:
         """Remember the state; and whether this was news, or only a snapshot of what was known."""

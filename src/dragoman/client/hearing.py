@@ -12,7 +12,7 @@ from ..model.events import Event
 from ..model.operations.a2a import Operation, Send
 from ..model.peer import Answer, Caller
 from ..wire.codec import Codec, Raw
-from ..wire.sse import Reader
+from ..wire.sse import Item, Reader
 from ..wire.versions import Dialect
 from .errors import Unreadable
 from .http import Http
@@ -37,7 +37,7 @@ class Stream:
     `hear` reads one item as its binding frames it.
     """
 
-    def __init__(self, http: Http, response: Any, hear: Callable[[bytes], Heard]) -> None:
+    def __init__(self, http: Http, response: Any, hear: Callable[[Item], Heard]) -> None:
         self._http = http
         self._response = response
         self._hear = hear
@@ -58,7 +58,7 @@ class Stream:
             return None
         found: list[tuple[str, Event | Exception]] = []
         for item in self._reader.feed(chunk):
-            *earlier, last = self._hear(item.data)
+            *earlier, last = self._hear(item)
             # Only when all of an item is known has its place been reached.
             found += [("", one) for one in earlier]
             found.append((item.id if item.brought_id else "", last))

@@ -13,8 +13,8 @@ from yarl import URL
 from ..model.card import Interface
 from ..model.errors import AgentError, Fault
 from ..model.operations.a2a import Operation, Request, operation_of
-from ..model.peer import Answer, Caller
-from ..wire.versions import Dialect
+from ..model.peer import Answer, Caller, SystemClock
+from ..wire.versions import Dialect, shown
 from .hearing import WRONG, Heard, Stream, beside, events_of, reply_of, start_of, strange
 from .http import Http, is_json, is_stream, refusal
 
@@ -30,6 +30,7 @@ class _Envelope(Struct):
 
 _envelope = msgspec.json.Decoder(_Envelope).decode
 _NOTHING = (b"", b"null")
+_new_id = SystemClock().new_id
 
 
 class JsonRpc:
@@ -43,7 +44,7 @@ class JsonRpc:
         self._numbers = itertools.count(1)
 
     async def call(self, caller: Caller, request: Request) -> Answer:
-        number = next(self._numbers)
+        number = self._number()
         operation = operation_of(request, "call")
         body = self._spelled(operation, request, number)
         response = await self._http.post(self._url, body, beside(caller, operation, self.dialect))
@@ -56,11 +57,13 @@ class JsonRpc:
         except BaseException:
             response.close()
             raise
-        return reply_of(self.dialect.codec, operation, self._result(answer, number))
+        result = self._result(answer, number)
+        self.dialect = shown(self.dialect, result)
+        return reply_of(self.dialect.codec, operation, result)
 
     async def open(self, caller: Caller, request: Request, last_id: str = "") -> Stream:
         """A stream whose head has been checked."""
-        number = next(self._numbers)
+        number = self._number()
         operation = operation_of(request, "watch")
         body = self._spelled(operation, request, number)
         headers = beside(caller, operation, self.dialect)
@@ -82,18 +85,23 @@ class JsonRpc:
         except BaseException:
             response.close()
             raise
-        return Stream(self._http, response, lambda item: self._heard(item, number))
+        return Stream(self._http, response, lambda item: self._heard(item.data, number))
 
-    def _spelled(self, operation: Operation, request: Request, number: int) -> bytes:
+    def _number(self) -> bytes:
+        if self.dialect.calls_by_uuid:
+            return b'"%b"' % _new_id().encode()
+        return b"%d" % next(self._numbers)
+
+    def _spelled(self, operation: Operation, request: Request, number: bytes) -> bytes:
         if self._tenant and not request.tenant:
             request = replace(request, tenant=self._tenant)
-        return b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}' % (
+        return b'{"jsonrpc":"2.0","id":%b,"method":"%b","params":%b}' % (
             number,
             self.dialect.name_here(operation).encode(),
             self.dialect.codec.spell_request(operation, request),
         )
 
-    async def _refused(self, response: Any, number: int) -> Exception:
+    async def _refused(self, response: Any, number: bytes) -> Exception:
         """The error in the body if there is one: it says more than the status."""
         if response.status not in (401, 403) and is_json(response):
             try:
@@ -104,14 +112,15 @@ class JsonRpc:
                 pass
         return refusal(response)
 
-    def _heard(self, item: bytes, number: int) -> Heard:
+    def _heard(self, item: bytes, number: bytes) -> Heard:
         try:
             result = self._result(item, number)
         except (AgentError, Fault) as problem:
             return (problem,)
+        self.dialect = shown(self.dialect, result)
         return events_of(self.dialect.codec, result)
 
-    def _result(self, answer: bytes, number: int) -> Raw:
+    def _result(self, answer: bytes, number: bytes) -> Raw:
         """The result for exactly this request, or the error: raised."""
         try:
             envelope = _envelope(answer)
@@ -128,15 +137,16 @@ class JsonRpc:
             if bytes(result) not in _NOTHING:
                 raise Fault("the peer sent a result and an error at once", start=start_of(answer))
             # Who could not read a request's id answers with null.
-            if number_said not in (b"null", b"%d" % number):
+            if number_said not in (b"null", number):
                 raise Fault(
-                    f"the peer answered request {number} with an error for id {_word(number_said)}",
+                    f"the peer answered request {_word(number)} with an error for id {_word(number_said)}",
                     start=start_of(answer),
                 )
             raise self._told(wrong)
-        if number_said != b"%d" % number:
+        if number_said != number:
             raise Fault(
-                f"the peer answered request {number} with id {_word(number_said)}", start=start_of(answer)
+                f"the peer answered request {_word(number)} with id {_word(number_said)}",
+                start=start_of(answer),
             )
         if memoryview(result).nbytes == 0:
             raise Fault("the peer sent neither a result nor an error", start=start_of(answer))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from uuid import UUID
 
 from msgspec.structs import replace
 from yarl import URL
@@ -84,6 +86,12 @@ class Remote:
 
     async def aclose(self) -> None:
         await self._http.aclose()
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the agent is spoken to, as far as is known by now."""
+        assert self._binding is not None, "the card says how"
+        return self._binding.dialect
 
     async def card(self) -> Card:
         """The card, asked for again when its time is over."""
@@ -170,11 +178,15 @@ class Remote:
 
     def _signed(self, binding: Binding, caller: Caller, request: Send) -> tuple[Caller, Send]:
         """A message with all that makes a second one known as the same."""
-        if not caller.key and IDEMPOTENCY_URI not in (request.message.metadata or {}):
-            caller = replace(caller, key=self._new_id())
-        if binding.dialect.names_tasks and not request.message.task_id:
-            # Here the one who asks names the task.
-            request = replace(request, message=replace(request.message, task_id=self._new_id()))
+        message = request.message
+        key = caller.key or (message.metadata or {}).get(IDEMPOTENCY_URI, "")
+        if not key:
+            key = self._new_id()
+            caller = replace(caller, key=key)
+        if binding.dialect.names_tasks and not message.task_id:
+            # Here the one who asks names the task: who asks again under a key means the same one.
+            named = UUID(bytes=hashlib.blake2b(str(key).encode(), digest_size=16).digest())
+            request = replace(request, message=replace(message, task_id=str(named)))
         return caller, request
 
     def _turn_away(self, binding: Binding, problem: Exception) -> bool:

@@ -11,6 +11,7 @@ from ..model.errors import AgentError, Fault
 from ..model.operations.a2a import Operation, Request, operation_of
 from ..model.peer import Answer, Caller
 from ..wire.rest_asking import Spelled, read_refusal, spell
+from ..wire.sse import Item
 from ..wire.versions import Dialect
 from .hearing import Heard, Stream, beside, events_of, reply_of, strange
 from .http import Http, is_json, is_stream, refusal
@@ -77,7 +78,8 @@ class Rest:
             response = await self._sent(spelled._replace(method="GET"), headers)
             if response.status == 200:
                 self._by_get.add(operation.name)
-        if response.status != 200:
+        # Some say 201 for a message and 202 for a cancel.
+        if not 200 <= response.status < 300:
             try:
                 raise await self._refused(response)
             finally:
@@ -98,6 +100,8 @@ class Rest:
                 return told
         return refusal(response)
 
-    def _heard(self, item: bytes) -> Heard:
-        told = read_refusal(self.dialect, 0, item) if b'"error"' in item[:64] else None
-        return (told,) if told is not None else events_of(self.dialect.codec, item)
+    def _heard(self, item: Item) -> Heard:
+        # Some say so beside an error, others in it.
+        is_error = item.event == "error" or b'"error"' in item.data[:64]
+        told = read_refusal(self.dialect, 0, item.data) if is_error else None
+        return (told,) if told is not None else events_of(self.dialect.codec, item.data)

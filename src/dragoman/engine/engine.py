@@ -143,6 +143,9 @@ class Engine:
                 # Twice at once: the other was quicker.
                 row = self._reading.named(caller, message.task_id)
                 assert row is not None, "who was quicker has begun the log"
+        name = self._key_of(caller, message)
+        if name and (known := self._store.record("key", name)) is not None:
+            return self._again(known, caller, message), 0
         told = [_words(said) for said in self._reading.fold(row).history if said.role is Role.USER]
         if _words(message) in (told[:1] if row.head.state in INTERRUPTED else told):
             return row.log, 0
@@ -183,12 +186,7 @@ class Engine:
         fold = Fold()
         [opened] = decide(fold, Open(task_id, context_id, message, request.metadata or None), timestamp(now))
         fold.apply(opened)
-        key = _key(caller, message)
-        records: Sequence[Record] = ()
-        if key:
-            name = f"{caller.tenant}\n{caller.owner}\n{conduct.name}\n{key}"
-            body = msgspec.json.encode((task_id, _print(message)))
-            records = (Record("key", name, body, task_id, True),)
+        records = self._remembered(caller, message, task_id)
         head = Head(State.SUBMITTED, now, conduct.answers != "task")
         label = Label("task", caller.owner, caller.tenant, conduct.name, context_id)
         append = Append(task_id, 0, task_id, (encode(opened),), head, label)
@@ -196,15 +194,20 @@ class Engine:
         try:
             await self._store.commit(Batch((append,), (work,), records))
         except Present as present:
-            return self._again(present.record.body, message), 0
+            return self._again(present.record.body, caller, message), 0
         return task_id, 0
 
-    def _again(self, body: bytes, message: Message) -> str:
+    def _again(self, body: bytes, caller: Caller, message: Message) -> str:
         """The task that an earlier send with this key opened, if that send said the same."""
         task_id, told = msgspec.json.decode(body, type=tuple[str, str])
-        if told != _print(message):
+        if told != _print(_told(caller, message)):
             raise error("IdempotencyConflict")
         return task_id
+
+    def _key_of(self, caller: Caller, message: Message) -> str:
+        """The name of the record that says which task was opened under the caller's key, if there is a key."""
+        key = _key(caller, message)
+        return f"{caller.tenant}\n{caller.owner}\n{self.conduct.name}\n{key}" if key else ""
 
     async def _add(self, caller: Caller, message: Message) -> tuple[str, int]:
         store, clock = self._store, self._clock
@@ -228,12 +231,23 @@ class Engine:
             append = Append(row.log, row.seq, append_id, [encode(event) for event in events], head)
             work = (NewWork("turn", row.label.agent, row.log, name=row.log),) if is_answer else ()
             drops = (f"deadline:{row.log}",) if is_answer else ()
+            # With an id of its own a message is known by that.
+            records = self._remembered(caller, message, row.log) if caller.names_tasks else ()
             try:
-                await store.commit(Batch((append,), work, drops=drops))
+                await store.commit(Batch((append,), work, records, drops=drops))
             except Conflict:
                 continue
+            except Present as present:
+                return self._again(present.record.body, caller, message), row.seq
             return row.log, row.seq + len(events)
         raise error("Unavailable", f"task {message.task_id} is too busy to be written to")
+
+    def _remembered(self, caller: Caller, message: Message, log: str) -> Sequence[Record]:
+        """Under which key a message was said, if under one: said again under it, it is the same."""
+        name = self._key_of(caller, message)
+        if not name:
+            return ()
+        return (Record("key", name, msgspec.json.encode((log, _print(_told(caller, message)))), log, True),)
 
     # Cancel.
 
@@ -299,6 +313,11 @@ def _key(caller: Caller, message: Message) -> str:
 def _words(message: Message) -> Message:
     """A message without what differs each time it is said."""
     return replace(message, message_id="", task_id="", context_id="")
+
+
+def _told(caller: Caller, message: Message) -> Message:
+    """What of a message its caller has chosen. Callers of 0.1 give messages no ids."""
+    return _words(message) if caller.names_tasks else message
 
 
 def _print(message: Message) -> str:

@@ -19,8 +19,9 @@ from ..model.operations.a2a import Send as Ask
 from ..model.peer import Caller, SystemClock
 from ..wire import jsonrpc, rest
 from ..wire.guard import BODY_BYTES_MAX
+from ..wire.versions import said
 from .mount import Mount
-from .streams import Streams, past_questions
+from .streams import ENDS, ENDS_AT_QUESTION, Streams, past_questions
 
 __all__ = ["Scope", "Site"]
 
@@ -48,6 +49,7 @@ _WANTED = frozenset(
     }
 )
 _JSON = b"application/json"
+_RULES = rest.Rules()
 
 
 class Site:
@@ -59,14 +61,15 @@ class Site:
         *,
         body_bytes_max: int = BODY_BYTES_MAX,
         ends_at_question: bool = True,
-        is_1_0_0: bool = False,
+        rules: rest.Rules = _RULES,
         health: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         self.streams = Streams()
         self.is_closing = False
         self._body_bytes_max = body_bytes_max
         self._ends_at_question = ends_at_question
-        self._is_1_0_0 = is_1_0_0
+        self._rules = rules
+        self._forms: dict[str, str] = {}
         self._health = health
         self._new_id = SystemClock().new_id
         self._first = mounts[0]
@@ -85,6 +88,11 @@ class Site:
         self._peers[prefix or "/"] = self._peers[f"{prefix}/"] = mount
         for path in CARD_PATHS:
             self._cards[prefix + path] = mount
+
+    async def close(self) -> None:
+        """End streams with the place to resume from, and waiting calls with a reason."""
+        self.is_closing = True
+        await self.streams.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -162,7 +170,7 @@ class Site:
             await _send(send, 405, problem, [(b"allow", allowed.encode())])
             return
         accept = next((value for name, value in scope["headers"] if name == b"accept"), b"")
-        await self._answer(mount, rest.Asked(place, accept, self._is_1_0_0), scope, receive, send)
+        await self._answer(mount, rest.Asked(place, self._rules, self._forms, accept), scope, receive, send)
 
     async def _body(self, headers: Headers, receive: Receive) -> bytes:
         most = self._body_bytes_max
@@ -185,9 +193,9 @@ class Site:
     async def _stream(
         self, mount: Mount, headers: Headers, asked: Asked, caller: Caller, receive: Receive, send: Send
     ) -> None:
-        ends = self._ends_at_question and asked.dialect.ends_at_question
+        ends_at_question = self._ends_at_question and asked.dialect.ends_at_question
         runs = mount.peer.watch(caller, asked.request, _cursor(headers))
-        if not ends:
+        if not ends_at_question:
             runs = past_questions(mount.peer, caller, runs)
         try:
             # Until its first event a stream is a call: its caller may leave, and the node may close.
@@ -196,7 +204,8 @@ class Site:
                 first = await anext(runs, None)
             finally:
                 self.streams.answered(call)
-            voice = asked.voice(first, ends and asked.operation.request is Ask)
+            ends = ENDS_AT_QUESTION if ends_at_question and asked.operation.request is Ask else ENDS
+            voice = asked.voice(first, ends)
             failed = partial(_error_item, asked)
             await self.streams.run(runs, first, voice, failed, receive, send, _echo(mount, headers))
         finally:
@@ -228,16 +237,26 @@ class Site:
             await _send(send, 404, _problem(f"there is nothing at {path}; the agents are listed at /"))
 
     async def _card(self, scope: Scope, send: Send, mount: Mount) -> None:
-        seen = _wanted(scope["headers"]).get(b"if-none-match", b"")
+        headers = _wanted(scope["headers"])
+        card = mount.card_in(_version(headers, scope["query_string"]))
+        seen = headers.get(b"if-none-match", b"")
         if seen and (
-            seen == b"*" or mount.etag in [tag.strip().removeprefix(b"W/") for tag in seen.split(b",")]
+            seen == b"*" or card.etag in [tag.strip().removeprefix(b"W/") for tag in seen.split(b",")]
         ):
-            await send({"type": "http.response.start", "status": 304, "headers": mount.headers[1:]})
+            await send({"type": "http.response.start", "status": 304, "headers": card.headers})
             await send({"type": "http.response.body", "body": b""})
             return
-        length = (b"content-length", b"%d" % len(mount.body))
-        await send({"type": "http.response.start", "status": 200, "headers": [*mount.headers, length]})
-        await send({"type": "http.response.body", "body": mount.body if scope["method"] == "GET" else b""})
+        length = (b"content-length", b"%d" % len(card.body))
+        await send({"type": "http.response.start", "status": 200, "headers": [*card.headers, length]})
+        await send({"type": "http.response.body", "body": card.body if scope["method"] == "GET" else b""})
+
+
+def _version(headers: Headers, query: bytes) -> str:
+    """The version a card is asked for in. Whoever asks in one that is not spoken learns from it which are."""
+    try:
+        return said(headers.get(b"a2a-version", b""), query)
+    except AgentError:
+        return ""
 
 
 def _wanted(sent: Sequence[tuple[bytes, bytes]]) -> Headers:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, MutableMapping, Sequence
 from typing import Any
 
+from ..core.tasks import TERMINAL
 from ..model.errors import AgentError
 from ..model.events import Event, Logged, StatusChanged, TaskCreated
 from ..model.operations.a2a import Subscribe
@@ -18,10 +19,14 @@ from ..model.task import State
 from ..wire.codec import Voice
 from ..wire.sse import KEEP_ALIVE, frame, retry_after
 
-__all__ = ["KEEP_ALIVE_SECONDS", "STALL_SECONDS", "Streams", "past_questions"]
+__all__ = ["ENDS", "ENDS_AT_QUESTION", "KEEP_ALIVE_SECONDS", "STALL_SECONDS", "Streams", "past_questions"]
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+# The states with which a stream ends; and one that a send opened, where the answer is a send of its own.
+ENDS = TERMINAL
+ENDS_AT_QUESTION = TERMINAL | {State.INPUT_REQUIRED}
 
 KEEP_ALIVE_SECONDS = 15.0
 STALL_SECONDS = 45.0

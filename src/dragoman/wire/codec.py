@@ -15,11 +15,14 @@ from ..model.errors import AgentError
 from ..model.events import Event, Logged
 from ..model.operations.a2a import Operation, Request
 from ..model.peer import Answer
+from ..model.task import State
 
-__all__ = ["Codec", "FreshId", "Raw", "Tell", "Voice"]
+__all__ = ["Codec", "Ends", "FreshId", "Raw", "Tell", "Voice"]
 
 Raw = bytes | msgspec.Raw
 FreshId = Callable[[], str]
+# The states with which a stream ends: before 1.0 its last event says that it is the last.
+Ends = frozenset[State]
 # A run of events as items of a stream: each its position in the log, and its bytes. One item may stand for
 # several events and an event for none. It remembers what it told: every stream has its own.
 Tell = Callable[[Sequence[Logged]], Sequence[tuple[int, bytes]]]
@@ -51,8 +54,8 @@ class Codec(Protocol):
         """The result. `task_id` is how the asker calls the task, where askers name tasks (0.1)."""
         ...
 
-    def teller(self, ends_at_question: bool, task_id: str = "") -> Tell:
-        """How a stream is told that a question ends, or one that goes on past it."""
+    def teller(self, ends: Ends, task_id: str = "") -> Tell:
+        """How a stream is told that ends with one of these states."""
         ...
 
     def spell_error(self, wrong: AgentError) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from ..model.operations.a2a import Operation, Request, Send
 from ..model.peer import Answer
 from ..model.task import Task
 from . import guard
-from .codec import FreshId, Voice
+from .codec import Ends, FreshId, Voice
 from .versions import DIALECTS, NEWEST, Dialect, said, vocabulary
 
 __all__ = ["MEDIA_TYPES", "Asked"]
@@ -129,11 +129,11 @@ class Asked:
         result = self.dialect.codec.spell_reply(self.operation, answer, task_id)
         return b"".join((_PREFIX, self.id, _RESULT, result, b"}"))
 
-    def voice(self, first: Sequence[Logged] | None, ends_at_question: bool = True) -> Voice:
+    def voice(self, first: Sequence[Logged] | None, ends: Ends) -> Voice:
         """How to tell a stream whose first events are known."""
         if self.elder is not None and first and isinstance(begin := first[0].event, TaskCreated):
             self._settle(begin.task.id)
-        tell = self.dialect.codec.teller(ends_at_question, self.task_id if self.dialect.names_tasks else "")
+        tell = self.dialect.codec.teller(ends, self.task_id if self.dialect.names_tasks else "")
         return Voice(b"".join((_PREFIX, self.id, _RESULT)), b"}", tell)
 
     def failed(self, wrong: AgentError) -> tuple[int, bytes]:

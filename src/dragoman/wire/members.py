@@ -114,6 +114,11 @@ class Members:
         """A text that must be there."""
         return self.needed(_text, *names)
 
+    def needed_bytes(self, *names: str) -> bytes:
+        """Base64 that must be there, though it may be of nothing."""
+        value, at = self.find(*names)
+        return in_bytes(value, at)
+
     def texts(self, *names: str) -> tuple[str, ...]:
         return self.each(_text, *names)
 

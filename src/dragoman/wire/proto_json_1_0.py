@@ -15,7 +15,7 @@ from msgspec import UNSET, Struct
 from msgspec.json import Decoder
 
 from ..model.card import Card
-from ..model.errors import ERRORS, AgentError, error, row_of_code, row_of_reason
+from ..model.errors import error
 from ..model.events import (
     ArtifactChanged,
     ArtifactUpdate,
@@ -39,8 +39,9 @@ from ..model.operations.a2a import (
 )
 from ..model.peer import Answer
 from ..model.task import Artifact, Message, Part, State, Task
-from .codec import FreshId, Raw, Tell
+from .codec import Ends, FreshId, Raw, Tell
 from .lenient import INT32_MAX, Misfit, reader, spells_snake
+from .refusals import read_error, spell_error
 
 __all__ = [
     "decode_card",
@@ -48,7 +49,6 @@ __all__ = [
     "decode_page",
     "decode_stream_item",
     "decode_task",
-    "details_of",
     "read_error",
     "read_item",
     "read_reply",
@@ -58,10 +58,6 @@ __all__ = [
     "spell_request",
     "teller",
 ]
-
-ERROR_REASON: Final = "type.googleapis.com/google.rpc.ErrorInfo"
-BAD_REQUEST: Final = "type.googleapis.com/google.rpc.BadRequest"
-DOMAIN: Final = "a2a-protocol.org"
 
 _S = TypeVar("_S", bound=Struct)
 
@@ -95,18 +91,13 @@ def spell_reply(operation: Operation, answer: Answer, task_id: str = "") -> byte
     return answer.data
 
 
-def teller(ends_at_question: bool, task_id: str = "") -> Tell:
+def teller(ends: Ends, task_id: str = "") -> Tell:
     """Events are stored as 1.0 says them; the end of a stream is its close."""
     return _tell
 
 
 def _tell(run: Sequence[Logged]) -> Sequence[tuple[int, bytes]]:
     return [(logged.seq, logged.data) for logged in run]
-
-
-def spell_error(wrong: AgentError) -> dict[str, Any]:
-    """The error object of JSON-RPC."""
-    return {"code": wrong.row.code, "message": wrong.message, "data": details_of(wrong)}
 
 
 def spell_request(operation: Operation, request: Request) -> bytes:
@@ -174,44 +165,6 @@ def decode_stream_item(data: Raw) -> Event:
             raise error(
                 "InvalidAgentResponse", "Expected exactly one of task, message, statusUpdate, artifactUpdate."
             )
-
-
-def details_of(wrong: AgentError) -> list[dict[str, Any]]:
-    """The `data` of a JSON-RPC error, which is also the `details` of a REST error."""
-    details: list[dict[str, Any]] = [
-        {"@type": ERROR_REASON, "reason": wrong.row.reason, "domain": DOMAIN, "metadata": wrong.metadata}
-    ]
-    if wrong.at:
-        violation = {"field": wrong.at, "description": wrong.message}
-        details.append({"@type": BAD_REQUEST, "fieldViolations": [violation]})
-    return details
-
-
-def read_error(error_object: Any) -> AgentError:
-    """What a peer's JSON-RPC error object means: by its reason, which outlives codes, else by its code."""
-    if not isinstance(error_object, dict):
-        return error("InvalidAgentResponse", "The peer's error is not an object.")
-    row = None
-    metadata: dict[str, str] = {}
-    at = ""
-    found = error_object.get("data")
-    # 1.0.0's example shows an object, the text says array.
-    for detail in found if isinstance(found, list) else [found]:
-        if not isinstance(detail, dict):
-            continue
-        reason = detail.get("reason")
-        if row is None and isinstance(reason, str) and detail.get("@type", ERROR_REASON) == ERROR_REASON:
-            row = row_of_reason(reason)
-            metadata = _texts(detail.get("metadata"))
-        at = at or _first_violation(detail)
-    code = error_object.get("code")
-    if row is None and isinstance(code, int):
-        row = row_of_code(code)
-    message = error_object.get("message")
-    if row is None:
-        row = ERRORS["Internal"]
-        metadata.setdefault("code", str(code))
-    return AgentError(row, message if isinstance(message, str) else "", at=at, metadata=metadata)
 
 
 # Requests: what the quick way must still look at. True means nothing is wrong and nothing needs respelling.
@@ -381,17 +334,3 @@ def _why_not_json(wrong: Exception) -> str:
             return "The JSON is nested too deep."
         case _:
             return f"{wrong}."
-
-
-def _texts(found: Any) -> dict[str, str]:
-    if not isinstance(found, dict):
-        return {}
-    return {key: value for key, value in found.items() if isinstance(value, str)}
-
-
-def _first_violation(detail: dict[str, Any]) -> str:
-    match detail.get("fieldViolations"):
-        case [{"field": str(place)}, *_]:
-            return place
-        case _:
-            return ""

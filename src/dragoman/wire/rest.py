@@ -6,7 +6,7 @@ and the version said, the path and the look of the body decide together which di
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -14,21 +14,23 @@ import msgspec
 from msgspec import Struct
 
 from ..model.errors import AgentError, error
-from ..model.events import Logged
+from ..model.events import Logged, TaskCreated
 from ..model.operations.a2a import OPERATIONS, Operation, Request
 from ..model.peer import Answer
+from ..model.task import Task
 from . import guard
-from .codec import FreshId, Voice
-from .proto_json_1_0 import details_of
+from .codec import Ends, FreshId, Voice
+from .refusals import details_of
 from .versions import DIALECTS, FORMS, NEWEST, Dialect, said
 
-__all__ = ["A2A_JSON", "Asked", "Place", "place_of"]
+__all__ = ["A2A_JSON", "FORMS_MAX", "Asked", "Place", "Rules", "place_of"]
 
 JSON, A2A_JSON = b"application/json", b"application/a2a+json"
 _BINDING = "HTTP+JSON"
 _NEWEST = DIALECTS[_BINDING, NEWEST]
-# The version whose paths begin with /v1.
-_BELOW_V1 = "0.3"
+_KIND = FORMS["kind"]
+# How many tasks it is remembered of that they were opened in a form that only bodies show.
+FORMS_MAX = 10_000
 # The paths below an agent, with `{id}` and `{config}` where ids stand, and what each method there is.
 _PATHS: dict[str, dict[str, Operation | str]] = {
     "/tasks/{id}/pushNotificationConfigs": dict.fromkeys(("POST", "GET"), "PushNotificationNotSupported"),
@@ -43,6 +45,15 @@ for _operation in OPERATIONS.values():
     _PATHS.setdefault(_path, {})[_method] = _operation
 _PATHS["/tasks/{id}:subscribe"]["GET"] = OPERATIONS["subscribe"]
 _VERBS = ("cancel", "subscribe")
+
+
+class Rules(Struct, frozen=True):
+    """What an operator may set. `is_1_0_0`: the statuses and the media type of 1.0.0, which 1.0.1 changed.
+    `form_0_3`: `proto` or `once`, how 0.3 is spelled for who does not show otherwise.
+    """
+
+    is_1_0_0: bool = False
+    form_0_3: str = "proto"
 
 
 class Place(Struct, frozen=True):
@@ -81,20 +92,20 @@ def _pattern(segments: Sequence[str]) -> tuple[str, str]:
 
 
 class Asked:
-    """One request: read from an address and a body, it knows how its answer is spelled.
+    """One request: read from an address and a body, it knows how its answer is spelled."""
 
-    `is_1_0_0` asks for the statuses and the media type of 1.0.0, which 1.0.1 changed.
-    """
-
-    __slots__ = ("dialect", "is_1_0_0", "media_type", "operation", "place", "request")
+    __slots__ = ("_forms", "_rules", "dialect", "media_type", "operation", "place", "request")
     names_tasks = False
     needs_body = False
 
-    def __init__(self, place: Place, accept: bytes = b"", is_1_0_0: bool = False) -> None:
+    def __init__(
+        self, place: Place, rules: Rules, forms: MutableMapping[str, str], accept: bytes = b""
+    ) -> None:
         self.place = place
-        self.is_1_0_0 = is_1_0_0
-        self.dialect = DIALECTS.get((_BINDING, _BELOW_V1), _NEWEST) if place.is_below_v1 else _NEWEST
-        self.media_type = JSON if is_1_0_0 else _wanted(accept)
+        self._rules = rules
+        self._forms = forms
+        self.dialect = FORMS[rules.form_0_3] if place.is_below_v1 else _NEWEST
+        self.media_type = JSON if rules.is_1_0_0 else _wanted(accept)
         self.operation: Operation
         self.request: Request
 
@@ -137,11 +148,13 @@ class Asked:
     def _meant(self, version: str, body: bytes) -> Dialect:
         if version and (_BINDING, version) not in DIALECTS:
             raise error("VersionNotSupported", f"version {version} is not spoken over REST")
-        asked = DIALECTS[_BINDING, version] if version else self.dialect
         if version == NEWEST:
-            return asked
-        # Elder peers say no version; the body may show the one that is meant.
-        return FORMS.get(_look(body), asked)
+            return _NEWEST
+        # Elder peers say no version, and whoever says one has not said which form of it.
+        form = _look(body) or self._forms.get(self.place.id, "")
+        if form == "proto" or (not form and version):
+            form = self._rules.form_0_3
+        return FORMS.get(form, self.dialect)
 
     def _members(self, operation: Operation, query: bytes) -> dict[str, Any]:
         members: dict[str, Any] = {}
@@ -151,6 +164,8 @@ class Asked:
             field = known.get(name)
             if field is None or field.name == "id" or text == "":
                 continue
+            if text == "0" and field.name == "history_length" and self.dialect is not _NEWEST:
+                continue  # before 1.0 that is how protobuf says nothing
             members[field.encode_name] = _BOOLEANS.get(text, text) if field.type is bool else text
         return self._placed(members)
 
@@ -182,17 +197,28 @@ class Asked:
 
     def replied(self, answer: Answer) -> bytes:
         """The body of an answer."""
+        if self.dialect is _KIND and isinstance(answer.value, Task):
+            self._remember(answer.value.id)
         return self.dialect.codec.spell_reply(self.operation, answer)
 
-    def voice(self, first: Sequence[Logged] | None, ends_at_question: bool = True) -> Voice:
+    def voice(self, first: Sequence[Logged] | None, ends: Ends) -> Voice:
         """How to tell a stream."""
-        return Voice(b"", b"", self.dialect.codec.teller(ends_at_question))
+        if first and isinstance(begin := first[0].event, TaskCreated):
+            self._remember(begin.task.id)
+        return Voice(b"", b"", self.dialect.codec.teller(ends))
+
+    def _remember(self, task_id: str) -> None:
+        """Who opened a task in a form that bodies alone show is answered in it when there is no body."""
+        if self.dialect is _KIND:
+            self._forms[task_id] = "kind"
+            if len(self._forms) > FORMS_MAX:
+                del self._forms[next(iter(self._forms))]
 
     def failed(self, wrong: AgentError) -> tuple[int, bytes]:
         """The status and the body of an error. 0.3 left its form free: its members stand beside 1.0's."""
         row = wrong.row
         status, name = row.http, row.grpc
-        if self.is_1_0_0:
+        if self._rules.is_1_0_0:
             status, name = row.http_1_0 or status, row.grpc_1_0 or name
         spelled: dict[str, Any] = {
             "error": {"code": status, "status": name, "message": wrong.message, "details": details_of(wrong)}

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from ..model.errors import AgentError, row_of_status
+from ..model.errors import ERRORS, AgentError, row_of_status
 from ..model.operations.a2a import Operation, Request, Send
 from .versions import Dialect
 
@@ -69,5 +69,8 @@ def read_refusal(dialect: Dialect, status: int, body: bytes) -> AgentError | Non
     if told.metadata.pop("code", None) is None:
         return told
     name = found.get("status")
-    row = row_of_status(name if isinstance(name, str) else "", status)
+    # Elder ones name the error itself.
+    kind = found.get("type")
+    row = ERRORS.get(kind.removesuffix("Error")) if isinstance(kind, str) else None
+    row = row or row_of_status(name if isinstance(name, str) else "", status)
     return None if row is None else AgentError(row, words, at=told.at, metadata=told.metadata)

@@ -5,25 +5,30 @@ A row is a dialect. Nobody else asks which version it is: what depends on it is 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from ..model.errors import AgentError, error
 from ..model.operations.a2a import OPERATIONS, Operation
-from . import proto_json_1_0
-from .codec import Codec
+from . import proto_json_1_0, type_json
+from .codec import Codec, Raw
+from .kind_json import BOTH, KIND, TYPE
+from .proto_json_0_3 import ONCE, TWICE
 
 __all__ = [
     "DIALECTS",
     "FORMS",
     "NEWEST",
+    "OFFERED",
     "SPOKEN",
     "UNSAID",
     "Dialect",
     "Wanted",
     "meant_by",
     "said",
+    "shown",
     "two_numbers",
     "unspoken",
     "vocabulary",
@@ -38,7 +43,8 @@ class Dialect:
     say in `A2A-Version`, `extensions` the header in which they name the extensions they understand.
     `names_tasks`: callers choose the ids of tasks. `ends_at_question`: a stream that a send opened ends when
     the agent asks back. `begins_with_task`: a stream must show the task before what happens to it. `skips`:
-    a stream may go from submitted straight to the end.
+    a stream may go from submitted straight to the end. `calls_by_uuid`: the id of a JSON-RPC call is one.
+    `repeats_artifacts`: the last event brings the artifacts, those that were streamed too.
     """
 
     version: str
@@ -51,6 +57,8 @@ class Dialect:
     ends_at_question: bool = True
     begins_with_task: bool = True
     skips: bool = True
+    calls_by_uuid: bool = False
+    repeats_artifacts: bool = False
 
     def name_of(self, operation: Operation) -> str:
         """What the operation is called here; empty when it does not exist."""
@@ -75,18 +83,55 @@ class Wanted(NamedTuple):
         return self.version in ("", dialect.version) and self.binding in ("", dialect.binding)
 
 
+_BEFORE_1_0 = "X-A2A-Extensions"
 # Newest first: who does not say a version, and could mean several, means the first.
 _ROWS = (
     Dialect("1.0", "JSONRPC", proto_json_1_0, "jsonrpc_1_0", header="1.0", extensions="A2A-Extensions"),
     Dialect("1.0", "HTTP+JSON", proto_json_1_0, "rest_1_0", header="1.0", extensions="A2A-Extensions"),
+    Dialect("0.3", "JSONRPC", KIND, "jsonrpc_0_3", header="0.3", extensions=_BEFORE_1_0),
+    Dialect("0.3", "HTTP+JSON", TWICE, "rest_0_3", header="0.3", extensions=_BEFORE_1_0),
+    Dialect("0.2", "JSONRPC", KIND, "jsonrpc_0_3", extensions=_BEFORE_1_0),
+    Dialect("0.2", "HTTP+JSON", TWICE, "rest_0_3", extensions=_BEFORE_1_0),
+    Dialect(
+        "0.1",
+        "JSONRPC",
+        type_json,
+        "jsonrpc_0_1",
+        extensions=_BEFORE_1_0,
+        names_tasks=True,
+        ends_at_question=False,
+        begins_with_task=False,
+        skips=False,
+        repeats_artifacts=True,
+    ),
+)
+# Forms in which 0.3 is met over REST beside its own: its text never said which JSON it meant. Who insists on one
+# names it after the version.
+_FORMS = (
+    Dialect("0.3/kind", "HTTP+JSON", KIND, "rest_0_3", header="0.3", extensions=_BEFORE_1_0),
+    Dialect("0.3/once", "HTTP+JSON", ONCE, "rest_0_3", header="0.3", extensions=_BEFORE_1_0),
 )
 
-DIALECTS: dict[tuple[str, str], Dialect] = {(row.binding, row.version): row for row in _ROWS}
-# The other forms in which a version is met over REST, by how a body looks.
-FORMS: dict[str, Dialect] = {}
+DIALECTS: dict[tuple[str, str], Dialect] = {(row.binding, row.version): row for row in (*_ROWS, *_FORMS)}
+# By how a body looks, or what a setting says: the form of 0.3 over REST.
+FORMS: dict[str, Dialect] = {
+    "proto": DIALECTS["HTTP+JSON", "0.3"],
+    **{row.version.partition("/")[2]: row for row in _FORMS},
+}
+# How a peer is spoken to whose card says no version, until its own parts show what it reads.
+_UNSURE = Dialect("0.2", "JSONRPC", BOTH, "jsonrpc_0_3", extensions=_BEFORE_1_0, calls_by_uuid=True)
+_SURE = {
+    b"kind": DIALECTS["JSONRPC", "0.2"],
+    b"type": Dialect("0.2", "JSONRPC", TYPE, "jsonrpc_0_3", extensions=_BEFORE_1_0, calls_by_uuid=True),
+}
 # What a card means that names a binding but no version: to be tried in this order.
-UNSAID: dict[str, tuple[Dialect, ...]] = {}
+UNSAID: dict[str, tuple[Dialect, ...]] = {
+    "JSONRPC": (_UNSURE, DIALECTS["JSONRPC", "0.1"]),
+    "HTTP+JSON": (DIALECTS["HTTP+JSON", "0.3"],),
+}
 NEWEST = _ROWS[0].version
+# What cards list. Elder versions find their way by what those cards say beside it.
+OFFERED = tuple((row.binding, row.version) for row in _ROWS if row.version in (NEWEST, "0.3"))
 SPOKEN = tuple(dict.fromkeys(row.version for row in _ROWS))
 
 
@@ -96,6 +141,17 @@ def meant_by(binding: str, version: str) -> tuple[Dialect, ...]:
         return UNSAID.get(binding, ())
     found = DIALECTS.get((binding, two_numbers(version) or version))
     return () if found is None else (found,)
+
+
+def shown(dialect: Dialect, said: Raw) -> Dialect:
+    """What a peer that did not say its version reads: what it writes itself."""
+    if dialect is not _UNSURE:
+        return dialect
+    marks = set(_MARK(said))
+    return _SURE[marks.pop()] if len(marks) == 1 else dialect
+
+
+_MARK = re.compile(rb'"(kind|type)"\s*:\s*"(?:text|file|data)"').findall
 
 
 def two_numbers(text: str) -> str | None:
