@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 if _TYPE_CHECKING:
+    from .a2a import A2AClient, A2AFailed, A2ATaskResult
     from .agents.agent import Agent
+    from .app.gateway import Gateway
     from .app.node import Node
     from .client import Client
     from .model.card import Card, Extension, Skill
@@ -23,6 +25,9 @@ if _TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "A2AClient": "a2a",
+    "A2AFailed": "a2a",
+    "A2ATaskResult": "a2a",
     "Agent": "agents.agent",
     "AgentError": "model.errors",
     "Artifact": "model.task",
@@ -31,6 +36,7 @@ _HOME = {
     "Client": "client",
     "Extension": "model.card",
     "Fault": "model.errors",
+    "Gateway": "app.gateway",
     "Logged": "model.events",
     "Message": "model.task",
     "Node": "app.node",
@@ -49,6 +55,9 @@ _HOME = {
 }
 
 __all__ = [
+    "A2AClient",
+    "A2AFailed",
+    "A2ATaskResult",
     "Agent",
     "AgentError",
     "Artifact",
@@ -57,6 +66,7 @@ __all__ = [
     "Client",
     "Extension",
     "Fault",
+    "Gateway",
     "Logged",
     "Message",
     "Node",

@@ -5,16 +5,18 @@ It keeps nothing but what its callers call their tasks (0.1), and that only whil
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from time import time
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID, uuid5
 
 from msgspec.structs import replace
 
-from ..client import Client
+from ..client import Client, ClientError
 from ..model.agent import IDEMPOTENCY_URI
 from ..model.card import Card, Extension
+from ..model.errors import Fault, error
 from ..model.events import Logged, TaskCreated
 from ..model.operations.a2a import OPERATIONS, Request, Send
 from ..model.peer import Answer, Caller, Peer
@@ -23,6 +25,9 @@ from ..serve import CardForm, Mount, Site, interfaces
 from ..wire.losses import lost_in
 from ..wire.rest import Rules
 from ..wire.versions import Dialect
+
+if TYPE_CHECKING:
+    from .listening import Listening
 
 __all__ = ["GATEWAY_URI", "Gateway"]
 
@@ -60,6 +65,7 @@ class Gateway:
         self._host, self._port, self.url = host, port, url.rstrip("/")
         self._form: CardForm = card
         self._rules = rules or Rules()
+        self._listening: Listening | None = None
 
     async def __aenter__(self) -> Gateway:
         await self.open()
@@ -72,13 +78,18 @@ class Gateway:
         """Read the agent's card, bind, serve, and be ready."""
         from .listening import Listening
 
-        theirs = await self.client.card()
-        self._listening = Listening(self._host, self._port)
-        self.url = self.url or self._listening.url
-        await self._listening.serve(self.site(theirs))
+        try:
+            self._listening = Listening(self._host, self._port)
+            theirs = await self.client.card()
+            self.url = self.url or self._listening.url
+            await self._listening.serve(self.site(theirs))
+        except BaseException:
+            await self.close()
+            raise
 
     async def close(self) -> None:
-        await self._listening.close()
+        if self._listening is not None:
+            await self._listening.close()
         await self.client.aclose()
 
     def site(self, theirs: Card) -> Site:
@@ -123,10 +134,10 @@ class Naming:
 
     async def call(self, caller: Caller, request: Request) -> Answer:
         name = _name_of(caller, request)
-        if not name:
-            return await self._peer.call(caller, request)
-        answer = await self._peer.call(_plain(caller), self._known(caller, name, request))
-        if isinstance(answer.value, Task):
+        asked = self._known(caller, name, request) if name else request
+        with _told():
+            answer = await self._peer.call(_plain(caller), asked)
+        if name and isinstance(answer.value, Task):
             self._remember(caller, name, request, answer.value.id)
         return answer
 
@@ -135,10 +146,11 @@ class Naming:
     ) -> AsyncGenerator[Sequence[Logged], None]:
         name = _name_of(caller, request)
         asked = self._known(caller, name, request) if name else request
-        async for run in self._peer.watch(_plain(caller), asked, after):
-            if name and isinstance(begin := run[0].event, TaskCreated):
-                self._remember(caller, name, request, begin.task.id)
-            yield run
+        with _told():
+            async for run in self._peer.watch(_plain(caller), asked, after):
+                if name and isinstance(begin := run[0].event, TaskCreated):
+                    self._remember(caller, name, request, begin.task.id)
+                yield run
 
     def _known(self, caller: Caller, name: str, request: Request) -> Request:
         """The request with the agent's own id for the task, if the name is known here."""
@@ -159,6 +171,17 @@ class Naming:
             self._tasks[place] = _Named(id, _key_of(caller, request) if isinstance(request, Send) else "")
             if len(self._tasks) > NAMES_MAX:
                 del self._tasks[next(iter(self._tasks))]
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """What goes wrong between here and the agent, in the protocol's words."""
+    try:
+        yield
+    except Fault as wrong:
+        raise error("InvalidAgentResponse", f"the agent behind this gateway: {wrong}") from wrong
+    except ClientError as wrong:
+        raise error("Unavailable", f"the agent behind this gateway: {wrong.message}") from wrong
 
 
 class _Named(NamedTuple):

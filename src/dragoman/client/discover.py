@@ -18,7 +18,7 @@ from .http import Http, is_json, origin_of, refusal
 if TYPE_CHECKING:
     import aiohttp
 
-__all__ = ["PLACES", "Finder", "Way", "ways"]
+__all__ = ["PLACES", "Finder", "Way", "places_of", "ways"]
 
 # The first since 0.3; the second is where earlier agents, and many later ones, have it.
 PLACES = (".well-known/agent-card.json", ".well-known/agent.json")
@@ -46,7 +46,7 @@ class Finder:
                 await self._fetch(self._found_at)
             return self._card
         wrong: Exception | None = None
-        places = self._places()
+        places = places_of(self.target)
         for place in places:
             try:
                 found = await self._fetch(place)
@@ -65,15 +65,6 @@ class Finder:
             "Name the agent's base address, its card or its endpoint.",
             tried=tried,
         )
-
-    def _places(self) -> list[URL]:
-        target = self.target.with_query(None).with_fragment(None)
-        if target.path.endswith(".json"):
-            return [self.target]
-        root = target.origin() / ""
-        beneath = target if target.path.endswith("/") else target.with_path(target.path + "/")
-        folders = [beneath] if beneath == root else [beneath, root]
-        return [folder.join(URL(place)) for folder in folders for place in PLACES]
 
     def _check_place(self, place: URL, card: Card) -> None:
         """A card at the root speaks for a path only if it names it: else it is another agent's."""
@@ -137,6 +128,17 @@ class Finder:
     def ways(self, card: Card, wanted: Wanted) -> list[Way]:
         """How the agent may be called, the best first."""
         return ways(card, self._found_at, self.target, self.trusted, wanted)
+
+
+def places_of(target: URL) -> list[URL]:
+    """Where the card of an agent may be that is called by this address."""
+    plain = target.with_query(None).with_fragment(None)
+    if plain.path.endswith(".json"):
+        return [target]
+    root = plain.origin() / ""
+    beneath = plain if plain.path.endswith("/") else plain.with_path(plain.path + "/")
+    folders = [beneath] if beneath == root else [beneath, root]
+    return [folder.join(URL(place)) for folder in folders for place in PLACES]
 
 
 class Way(NamedTuple):

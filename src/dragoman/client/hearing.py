@@ -79,7 +79,9 @@ class Stream:
 def reply_of(codec: Codec, operation: Operation, result: Raw) -> Answer:
     """What answers a call."""
     try:
-        return codec.read_reply(operation, result)
+        answer = codec.read_reply(operation, result)
+        answer.said = bytes(result)
+        return answer
     except WRONG as problem:
         raise Fault(f"the peer's result is not valid: {problem}", start=start_of(result)) from problem
 

@@ -160,6 +160,8 @@ def _meaning(url: URL, problem: Exception) -> Exception:
     reason = str(problem) or type(problem).__name__
     if isinstance(problem, aiohttp.ServerDisconnectedError):
         reason = "the other side closed it"
+    if isinstance(problem, aiohttp.ClientConnectorError) and not isinstance(problem, aiohttp.ClientSSLError):
+        reason = problem.os_error.strerror or reason
     if isinstance(problem, (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)):
         return Unreachable(
             f"{origin_of(url)} cannot be reached: {reason}.", "Is the agent running there?", url=str(url)

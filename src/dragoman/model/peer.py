@@ -34,15 +34,19 @@ ANYONE = Caller()
 
 
 class Answer:
-    """A reply as a value, as its 1.0 JSON, or both; whichever is missing is made when asked for."""
+    """A reply as a value, as its 1.0 JSON, or both; whichever is missing is made when asked for.
 
-    __slots__ = ("_data", "_value", "kind")
+    `said` is how a peer elsewhere has said it, in its own version.
+    """
+
+    __slots__ = ("_data", "_value", "kind", "said")
 
     def __init__(self, kind: type[Reply], value: Reply | None = None, data: bytes | None = None) -> None:
         assert value is not None or data is not None, "an answer holds a value or its bytes"
         self.kind = kind
         self._value = value
         self._data = data
+        self.said: bytes | None = None
 
     @property
     def value(self) -> Reply:

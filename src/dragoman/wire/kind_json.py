@@ -32,7 +32,7 @@ from .elder import (
 from .members import Members, of_caller, of_peer
 from .parts import spell_marked
 
-__all__ = ["BOTH", "KIND", "TYPE", "KindJson"]
+__all__ = ["BOTH", "KIND", "TERSE", "TYPE", "KindJson"]
 
 ROLES = {Role.USER: "user", Role.AGENT: "agent"}
 
@@ -261,4 +261,5 @@ def _quick(raw: Raw) -> Send | None:
 KIND = KindJson("kind")
 # For a peer that does not say its version: read by those who look for the one and by those who look for the other.
 BOTH = KindJson("type", "kind", is_terse=True)
+TERSE = KindJson("kind", is_terse=True)
 TYPE = KindJson("type", is_terse=True)

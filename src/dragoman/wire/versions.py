@@ -14,18 +14,20 @@ from ..model.errors import AgentError, error
 from ..model.operations.a2a import OPERATIONS, Operation
 from . import proto_json_1_0, type_json
 from .codec import Codec, Raw
-from .kind_json import BOTH, KIND, TYPE
+from .kind_json import BOTH, KIND, TERSE, TYPE
 from .proto_json_0_3 import ONCE, TWICE
 
 __all__ = [
     "DIALECTS",
     "FORMS",
+    "LABELS",
     "NEWEST",
     "OFFERED",
     "SPOKEN",
     "UNSAID",
     "Dialect",
     "Wanted",
+    "label_of",
     "meant_by",
     "said",
     "shown",
@@ -113,6 +115,8 @@ _FORMS = (
 )
 
 DIALECTS: dict[tuple[str, str], Dialect] = {(row.binding, row.version): row for row in (*_ROWS, *_FORMS)}
+# What one may insist on.
+LABELS = tuple(dict.fromkeys(label for _, label in DIALECTS))
 # By how a body looks, or what a setting says: the form of 0.3 over REST.
 FORMS: dict[str, Dialect] = {
     "proto": DIALECTS["HTTP+JSON", "0.3"],
@@ -121,7 +125,7 @@ FORMS: dict[str, Dialect] = {
 # How a peer is spoken to whose card says no version, until its own parts show what it reads.
 _UNSURE = Dialect("0.2", "JSONRPC", BOTH, "jsonrpc_0_3", extensions=_BEFORE_1_0, calls_by_uuid=True)
 _SURE = {
-    b"kind": DIALECTS["JSONRPC", "0.2"],
+    b"kind": Dialect("0.2", "JSONRPC", TERSE, "jsonrpc_0_3", extensions=_BEFORE_1_0, calls_by_uuid=True),
     b"type": Dialect("0.2", "JSONRPC", TYPE, "jsonrpc_0_3", extensions=_BEFORE_1_0, calls_by_uuid=True),
 }
 # What a card means that names a binding but no version: to be tried in this order.
@@ -133,6 +137,13 @@ NEWEST = _ROWS[0].version
 # What cards list. Elder versions find their way by what those cards say beside it.
 OFFERED = tuple((row.binding, row.version) for row in _ROWS if row.version in (NEWEST, "0.3"))
 SPOKEN = tuple(dict.fromkeys(row.version for row in _ROWS))
+
+
+def label_of(text: str) -> str | None:
+    """What somebody means who writes a version, perhaps with a form of it: `1.0`, `0.3.0`, `0.3/kind`."""
+    version, slash, form = text.strip().partition("/")
+    label = f"{two_numbers(version) or version}{slash}{form}"
+    return label if label in LABELS else None
 
 
 def meant_by(binding: str, version: str) -> tuple[Dialect, ...]:

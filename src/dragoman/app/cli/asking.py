@@ -220,8 +220,7 @@ def _restated(seen: Seen, how: Shown) -> int:
 
 def _resume(seen: Seen, text: Text) -> None:
     if seen.state in INTERRUPTED:
-        target = [seen.way.target] if seen.way.target else []
-        text.field("Resume", command("send", *target, "--task-id", seen.task_id, "your answer"))
+        text.field("Resume", command("send", *seen.way.words, "--task-id", seen.task_id, "your answer"))
 
 
 def _warn(seen: Seen, how: Shown) -> None:

@@ -50,6 +50,11 @@ Examples:
   dragoman serve agent.py
   dragoman serve agent.py:agent other.py --store sqlite:tasks.db"""
     app.command(epilog=examples)(serve)
+    examples = """\b
+Examples:
+  dragoman gateway https://their.agent --port 8430
+  dragoman gateway http://127.0.0.1:9999 --dialect 0.3 --bearer TOKEN"""
+    app.command(epilog=examples)(o.reaching(gateway))
     app.add_typer(init, name="init")
     app.add_typer(config, name="config")
     app.command(epilog="Example: dragoman doctor -o json")(doctor)
@@ -86,6 +91,28 @@ def serve(
     flags = _flags(host, port, store, log_format, log_level)
     flags |= {"node.url": url, "tasks.input_deadline_seconds": input_deadline}
     raise typer.Exit(serve(target, config, flags))
+
+
+def gateway(
+    target: Annotated[str, Argument(metavar="URL", help="The agent's address.")],
+    host: Annotated[str, Option("--host", metavar="HOST", help="Listen on this address.")] = "127.0.0.1",
+    port: Annotated[
+        int,
+        Option("--port", metavar="PORT", min=0, max=65535, help="Listen on this port; 0 takes a free one."),
+    ] = 8430,
+    url: Annotated[str, Option("--url", metavar="URL", help="The address that the card says.")] = "",
+    card: Annotated[
+        str, Option("--card", metavar="by-header|hybrid|strict", help="Which card is served.")
+    ] = "by-header",
+    way: o.Way = o.NEAR,
+) -> None:
+    """Serve somebody else's agent here, in every version and over every binding."""
+    from .serving import gateway, run_fast
+
+    forms = ("by-header", "hybrid", "strict")
+    if card not in forms:
+        raise typer.BadParameter(f"{card!r} is none of {', '.join(forms)}", param_hint="'--card'")
+    raise typer.Exit(run_fast(gateway(way.to(target), host, port, url, card)))  # type: ignore[arg-type]
 
 
 def _flags(

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import functools
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 from typer import Argument, Option
 
 if TYPE_CHECKING:
     from ...model.task import State
 
-__all__ = ["Shown", "Way", "settings", "shown", "state_of", "target_and_task", "target_and_text", "time_of"]
+__all__ = [
+    "Shown",
+    "Way",
+    "binding_of",
+    "dialect_of",
+    "headers_of",
+    "reaching",
+    "shown",
+    "state_of",
+    "target_and_task",
+    "target_and_text",
+    "time_of",
+]
 
 Target = Annotated[
     str | None,
@@ -43,6 +59,24 @@ Bearer = Annotated[
 Trust = Annotated[
     list[str] | None,
     Option("--trust", metavar="ORIGIN", help="Another origin that the card may send us to; repeatable."),
+]
+Dialect = Annotated[
+    str,
+    Option(
+        "--dialect",
+        metavar="VERSION",
+        envvar="DRAGOMAN_DIALECT",
+        help="Speak this version of the protocol, whatever the card says: 1.0, 0.3, 0.2 or 0.1.",
+    ),
+]
+Binding = Annotated[
+    str,
+    Option(
+        "--binding",
+        metavar="NAME",
+        envvar="A2ACLI_BINDING",
+        help="Use this binding, whatever the card prefers: jsonrpc or rest.",
+    ),
 ]
 Timeout = Annotated[
     str | None,
@@ -122,6 +156,24 @@ class Way(Struct, frozen=True):
     timeout: float | None = None
     store: str | None = None
     debug: bool = False
+    dialect: str = ""
+    binding: str = ""
+
+    @property
+    def words(self) -> list[str]:
+        """What a command says to go the same way, but for credentials."""
+        flags = (("--dialect", self.dialect), ("--binding", _BINDING_WORDS.get(self.binding, "")))
+        return [self.target] * bool(self.target) + [word for pair in flags if pair[1] for word in pair]
+
+    def to(self, target: str | None) -> Way:
+        """The same way to another agent; to the same one if none is named."""
+        return replace(self, target=target) if target else self
+
+
+_BINDING_WORDS = {"JSONRPC": "jsonrpc", "HTTP+JSON": "rest"}
+
+# Nothing said: the node of this machine, as its card says.
+NEAR = Way()
 
 
 class Shown(Struct, frozen=True):
@@ -134,17 +186,69 @@ class Shown(Struct, frozen=True):
     exits_by_state: bool = False
 
 
-def settings(
-    target: str | None,
-    agent_card: str | None = None,
-    header: list[str] | None = None,
-    bearer: str | None = None,
-    trust: list[str] | None = None,
-    timeout: str | None = None,
-    store: str | None = None,
-    debug: bool = False,
+def reaching(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command the options that say how an agent is reached; it gets them as one `way`."""
+    hints = get_type_hints(command, include_extras=True)
+    own = [
+        each.replace(annotation=hints[name])
+        for name, each in inspect.signature(command).parameters.items()
+        if name != "way"
+    ]
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+        for name, (hint, default) in _REACHING.items()
+    ]
+
+    @functools.wraps(command)
+    def reached(**given: Any) -> None:
+        way = _way(**{name: given.pop(name) for name in _REACHING})
+        command(**given, way=way)
+
+    everything = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own] + shared
+    reached.__signature__ = inspect.Signature(everything)  # type: ignore[attr-defined]
+    reached.__annotations__ = {each.name: each.annotation for each in everything}
+    return reached
+
+
+_REACHING: dict[str, tuple[Any, Any]] = {
+    "timeout": (Timeout, None),
+    "agent_card": (AgentCard, None),
+    "dialect": (Dialect, ""),
+    "binding": (Binding, ""),
+    "header": (Header, None),
+    "bearer": (Bearer, None),
+    "trust": (Trust, None),
+    "store": (NodeStore, None),
+    "debug": (Debug, False),
+}
+
+
+def _way(
+    *,
+    timeout: str | None,
+    agent_card: str | None,
+    dialect: str,
+    binding: str,
+    header: list[str] | None,
+    bearer: str | None,
+    trust: list[str] | None,
+    store: str | None,
+    debug: bool,
 ) -> Way:
-    """The way that the options describe."""
+    return Way(
+        agent_card or "",
+        headers_of(header, bearer),
+        tuple(trust or ()),
+        None if timeout is None else time_of(timeout, "--timeout"),
+        store,
+        debug,
+        dialect_of(dialect),
+        binding_of(binding),
+    )
+
+
+def headers_of(header: list[str] | None, bearer: str | None) -> dict[str, str]:
+    """Headers as they were typed, with the credential among them."""
     headers = {}
     for line in header or ():
         name, colon, value = line.partition(":")
@@ -153,14 +257,30 @@ def settings(
         headers[name.strip()] = value.strip()
     if bearer:
         headers.setdefault("Authorization", f"Bearer {bearer}")
-    return Way(
-        target or agent_card or "",
-        headers,
-        tuple(trust or ()),
-        None if timeout is None else time_of(timeout, "--timeout"),
-        store,
-        debug,
-    )
+    return headers
+
+
+def dialect_of(text: str) -> str:
+    """A version of the protocol that was typed."""
+    if not text:
+        return ""
+    from ...wire.versions import LABELS, label_of
+
+    label = label_of(text)
+    if label is None:
+        raise typer.BadParameter(f"{text!r} is none of {', '.join(LABELS)}", param_hint="'--dialect'")
+    return label
+
+
+def binding_of(text: str) -> str:
+    """A binding that was typed, as people or the protocol call it."""
+    name = _BINDINGS.get(text.lower().replace("-", "").replace("+", ""))
+    if name is None:
+        raise typer.BadParameter(f"{text!r} is neither jsonrpc nor rest", param_hint="'--binding'")
+    return name
+
+
+_BINDINGS = {"": "", "jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "httpjson": "HTTP+JSON", "http": "HTTP+JSON"}
 
 
 def time_of(text: str, option: str) -> float:

@@ -39,6 +39,7 @@ Examples:
   dragoman send https://their.agent --file scan.bin --media-type image/png
   dragoman send http://127.0.0.1:8420 "six of us" --task-id 01a1… -o json""",
 )
+@o.reaching
 def send(
     ctx: typer.Context,
     target: o.Target = None,
@@ -59,13 +60,7 @@ def send(
     quiet: o.Quiet = False,
     raw: o.Raw = False,
     exit_status: o.ExitStatus = False,
-    timeout: o.Timeout = None,
-    agent_card: o.AgentCard = None,
-    header: o.Header = None,
-    bearer: o.Bearer = None,
-    trust: o.Trust = None,
-    store: o.NodeStore = None,
-    debug: o.Debug = False,
+    way: o.Way = o.NEAR,
 ) -> None:
     """Say something to an agent, and wait until it has answered or asks back."""
     from . import asking
@@ -74,8 +69,8 @@ def send(
     from .seen import Seen
 
     how = o.shown(output, streams=stream, quiet=quiet, raw=raw, exits_by_state=exit_status)
-    target, words = o.target_and_text(target, words, agent_card)
-    way = o.settings(target, agent_card, header, bearer, trust, timeout, store, debug)
+    target, words = o.target_and_text(target, words, way.target or None)
+    way = way.to(target)
     given = {"text": text, "file": file, "data": data, "media_type": media_type}
     parts = parts_of(words, ctx.meta["order"], given)
     seen = Seen(way, task_id)
@@ -100,24 +95,45 @@ def _cards() -> None:
 
 
 @cards.command("get", epilog="Example: dragoman card get http://127.0.0.1:8420 -o json")
+@o.reaching
 def card_get(
     target: o.Target = None,
     output: o.Output = "text",
     raw: o.Raw = False,
-    timeout: o.Timeout = None,
-    agent_card: o.AgentCard = None,
-    header: o.Header = None,
-    bearer: o.Bearer = None,
-    store: o.NodeStore = None,
-    debug: o.Debug = False,
+    way: o.Way = o.NEAR,
 ) -> None:
     """Show an agent's card."""
     from . import asking
     from .reaching import run
     from .seen import Seen
 
-    seen = Seen(o.settings(target, agent_card, header, bearer, None, timeout, store, debug))
+    seen = Seen(way.to(target))
     raise typer.Exit(run(asking.card(seen, o.shown(output, raw=raw)), seen))
+
+
+@cards.command(
+    "check",
+    epilog="""\b
+Examples:
+  dragoman card check http://127.0.0.1:8420
+  dragoman card check https://their.agent -o json --no-calls""",
+)
+@o.reaching
+def card_check(
+    target: o.Target = None,
+    no_calls: Annotated[
+        bool, Option("--no-calls", help="Look at the card only; ask none of its interfaces.")
+    ] = False,
+    output: o.Output = "text",
+    way: o.Way = o.NEAR,
+) -> None:
+    """Say what is wrong with an agent's card, in the version it claims, and whether its interfaces answer."""
+    from .checking import check
+    from .reaching import run
+    from .seen import Seen
+
+    way = way.to(target)
+    raise typer.Exit(run(check(way, o.shown(output), calls=not no_calls), Seen(way)))
 
 
 @app.command()

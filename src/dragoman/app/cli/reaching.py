@@ -30,6 +30,8 @@ def reach(way: Way) -> Client:
         trust=way.trust,
         # The time that was given is for everything together and watched elsewhere.
         timeout_seconds=None if way.timeout is not None else 300,
+        dialect=way.dialect,
+        binding=way.binding,
     )
 
 

@@ -41,8 +41,7 @@ class Seen:
 
     def where(self) -> str:
         """The command that shows what became of it."""
-        target = [self.way.target] if self.way.target else []
-        return command("task", "get", *target, self.task_id, "--wait")
+        return command("task", "get", *self.way.words, self.task_id, "--wait")
 
     def last(self) -> str:
         if not self.task_id:

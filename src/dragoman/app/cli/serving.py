@@ -7,19 +7,23 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...agents.agent import Agent
+from ...serve import CardForm
 from ..config import Config, ConfigError, load
+from ..gateway import Gateway
 from ..logs import LEVELS, log_to
 from ..node import Node
 from .failures import Failure
+from .options import Way
 from .places import home_folder, home_store
+from .reaching import address_of
 from .speech import Unheard, command, note, say
 
-__all__ = ["serve", "up"]
+__all__ = ["gateway", "run_fast", "serve", "up"]
 
 # A node's objects live as long as it does, or a moment: looking through all of them seldom pays.
 COLLECT_AFTER = (50_000, 50, 50)
@@ -57,20 +61,20 @@ def _configured(file: str | None, flags: dict[str, Any]) -> Config:
 
 
 def _run(agents: Sequence[Agent], config: Config, told: Callable[[Node], None]) -> int:
-    gc.enable()
-    run: Callable[[Any], int] = asyncio.run
-    if sys.platform != "win32":
-        import uvloop
+    return run_fast(_until_stopped(agents, config, told))
 
-        run = uvloop.run
-    return run(_until_stopped(agents, config, told))
+
+def run_fast(work: Coroutine[Any, Any, int]) -> int:
+    """Run to the end on the quickest loop there is."""
+    if sys.platform == "win32":
+        return asyncio.run(work)
+    import uvloop
+
+    return uvloop.run(work)
 
 
 async def _until_stopped(agents: Sequence[Agent], config: Config, told: Callable[[Node], None]) -> int:
-    stopped = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, _stop, stopped, number)
+    stopped = _stopped_by_signals()
     node = Node(agents, config)
     await _opened(node)
     try:
@@ -78,14 +82,60 @@ async def _until_stopped(agents: Sequence[Agent], config: Config, told: Callable
             await node.listen()
         except ConfigError as wrong:
             raise Failure("DRAGOMAN_ERR_ADDRESS", str(wrong)) from None
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(*COLLECT_AFTER)
+        _settle_memory()
         told(node)
         await stopped.wait()
     finally:
         await node.close()
     return 0
+
+
+async def gateway(way: Way, host: str, port: int, url: str, card: CardForm) -> int:
+    """Serve somebody else's agent until told to stop."""
+    stopped = _stopped_by_signals()
+    gate = Gateway(
+        address_of(way),
+        host=host,
+        port=port,
+        url=url,
+        headers=way.headers,
+        trust=way.trust,
+        dialect=way.dialect,
+        binding=way.binding,
+        timeout_seconds=way.timeout,
+        card=card,
+    )
+    try:
+        await gate.open()
+    except ConfigError as wrong:
+        raise Failure("DRAGOMAN_ERR_ADDRESS", str(wrong)) from None
+    try:
+        _settle_memory()
+        _say_where(gate.url)
+        behind = gate.client.dialect
+        note(f"  behind               {address_of(way)} by {behind.binding} {behind.version}")
+        note(f"Try:   {command('send', gate.url, 'hello')}")
+        note("Stop:  Ctrl-C")
+        await stopped.wait()
+    finally:
+        await gate.close()
+    return 0
+
+
+def _stopped_by_signals() -> asyncio.Event:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, _stop, stopped, number)
+    return stopped
+
+
+def _settle_memory() -> None:
+    """What is there now stays: the collector need not look at it again."""
+    gc.enable()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECT_AFTER)
 
 
 async def _opened(node: Node) -> None:
@@ -113,11 +163,7 @@ def _stop(stopped: asyncio.Event, number: int) -> None:
 
 def _told(node: Node, words: str, store: str = "") -> None:
     """Say where the node is: one line for programs, the rest for people."""
-    try:
-        say(f"listening {node.url}")
-    except Unheard:
-        # Whoever wanted to know is gone; the node is here for others.
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    _say_where(node.url)
     if not sys.stderr.isatty() and not store:
         return
     for agent in node.agents:
@@ -127,6 +173,14 @@ def _told(node: Node, words: str, store: str = "") -> None:
         note(f"  {'store':<20} {_short(store)}")
     note(f"Try:   {command('send', node.url, words)}")
     note("Stop:  Ctrl-C")
+
+
+def _say_where(url: str) -> None:
+    try:
+        say(f"listening {url}")
+    except Unheard:
+        # Whoever wanted to know is gone; the node is here for others.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
 
 
 def _short(store: str) -> str:

@@ -19,6 +19,7 @@ TaskId = Annotated[str | None, Argument(metavar="TASK_ID", help="The task.")]
 
 
 @tasks.command("get", epilog="Example: dragoman task get http://127.0.0.1:8420 01a1… --wait")
+@o.reaching
 def get(
     target: o.Target = None,
     task_id: TaskId = None,
@@ -29,13 +30,7 @@ def get(
     quiet: o.Quiet = False,
     raw: o.Raw = False,
     exit_status: o.ExitStatus = False,
-    timeout: o.Timeout = None,
-    agent_card: o.AgentCard = None,
-    header: o.Header = None,
-    bearer: o.Bearer = None,
-    trust: o.Trust = None,
-    store: o.NodeStore = None,
-    debug: o.Debug = False,
+    way: o.Way = o.NEAR,
 ) -> None:
     """Show a task: its state and what it brought."""
     from . import asking
@@ -44,13 +39,13 @@ def get(
 
     how = o.shown(output, quiet=quiet, raw=raw, exits_by_state=exit_status)
     target, id = o.target_and_task(target, task_id)
-    way = o.settings(target, agent_card, header, bearer, trust, timeout, store, debug)
-    seen = Seen(way, id)
+    seen = Seen(way.to(target), id)
     poll_seconds = max(0.05, o.time_of(poll_interval, "--poll-interval")) if wait else None
     raise typer.Exit(run(asking.get(seen, how, history, poll_seconds), seen))
 
 
 @tasks.command("list", epilog="Example: dragoman task list http://127.0.0.1:8420 --state input-required")
+@o.reaching
 def list_tasks(
     target: o.Target = None,
     state: Annotated[str, Option("--state", metavar="STATE", help="Only those in this state.")] = "",
@@ -64,13 +59,7 @@ def list_tasks(
     artifacts: Annotated[bool, Option("--artifacts", help="With what they brought; for -o json.")] = False,
     stream: Annotated[bool, Option("--stream", help="With -o json: one task per line.")] = False,
     output: o.Output = "text",
-    timeout: o.Timeout = None,
-    agent_card: o.AgentCard = None,
-    header: o.Header = None,
-    bearer: o.Bearer = None,
-    trust: o.Trust = None,
-    store: o.NodeStore = None,
-    debug: o.Debug = False,
+    way: o.Way = o.NEAR,
 ) -> None:
     """List tasks, the newest first."""
     from ...model.operations.a2a import List
@@ -78,24 +67,18 @@ def list_tasks(
     from .reaching import run
     from .seen import Seen
 
-    way = o.settings(target, agent_card, header, bearer, trust, timeout, store, debug)
-    seen = Seen(way)
+    seen = Seen(way.to(target))
     asked = List(context_id, o.state_of(state), since, page_size, page_token, history, artifacts)
     raise typer.Exit(run(asking.page(seen, o.shown(output, streams=stream), asked), seen))
 
 
 @tasks.command("cancel", epilog="Example: dragoman task cancel http://127.0.0.1:8420 01a1…")
+@o.reaching
 def cancel(
     target: o.Target = None,
     task_id: TaskId = None,
     output: o.Output = "text",
-    timeout: o.Timeout = None,
-    agent_card: o.AgentCard = None,
-    header: o.Header = None,
-    bearer: o.Bearer = None,
-    trust: o.Trust = None,
-    store: o.NodeStore = None,
-    debug: o.Debug = False,
+    way: o.Way = o.NEAR,
 ) -> None:
     """Stop a task."""
     from . import asking
@@ -103,12 +86,12 @@ def cancel(
     from .seen import Seen
 
     target, id = o.target_and_task(target, task_id)
-    way = o.settings(target, agent_card, header, bearer, trust, timeout, store, debug)
-    seen = Seen(way, id)
+    seen = Seen(way.to(target), id)
     raise typer.Exit(run(asking.cancel(seen, o.shown(output)), seen))
 
 
 @tasks.command("subscribe", epilog="Example: dragoman task subscribe http://127.0.0.1:8420 01a1… --stream")
+@o.reaching
 def subscribe(
     target: o.Target = None,
     task_id: TaskId = None,
@@ -120,13 +103,7 @@ def subscribe(
     quiet: o.Quiet = False,
     raw: o.Raw = False,
     exit_status: o.ExitStatus = False,
-    timeout: o.Timeout = None,
-    agent_card: o.AgentCard = None,
-    header: o.Header = None,
-    bearer: o.Bearer = None,
-    trust: o.Trust = None,
-    store: o.NodeStore = None,
-    debug: o.Debug = False,
+    way: o.Way = o.NEAR,
 ) -> None:
     """Follow a task until it is over or needs you."""
     from . import asking
@@ -137,6 +114,5 @@ def subscribe(
         output, streams=stream or output == "text", quiet=quiet, raw=raw, exits_by_state=exit_status
     )
     target, id = o.target_and_task(target, task_id)
-    way = o.settings(target, agent_card, header, bearer, trust, timeout, store, debug)
-    seen = Seen(way, id)
+    seen = Seen(way.to(target), id)
     raise typer.Exit(run(asking.subscribe(seen, how, after), seen))
