@@ -1,14 +1,18 @@
-"""Writes the pages of docs/reference that are drawn from tables: states and errors."""
+"""Writes the pages of docs/reference that are drawn from tables: states, errors, versions, the command line."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 HOUSE = Path(__file__).parent.parent
-sys.path.insert(0, str(HOUSE / "src"))
+sys.path[:0] = [str(HOUSE / "src"), str(HOUSE / "tools")]
 
+import versions_pages  # noqa: E402
+
+from dragoman.app.cli import reference  # noqa: E402
 from dragoman.core.tasks import (  # noqa: E402
     ACTIVE,
     INFERRED,
@@ -121,7 +125,16 @@ bindings that answer by status.
 """
 
 
-PAGES: dict[str, Callable[[], str]] = {"states.md": states, "errors.md": errors}
+def version(name: str) -> str:
+    return f"{DRAWN}\n{versions_pages.page(versions_pages.PAGES[name])}"
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "states.md": states,
+    "errors.md": errors,
+    "cli.md": reference.page,
+    **{name: partial(version, name) for name in versions_pages.PAGES},
+}
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
 """The reference page of the command line, drawn from the commands themselves.
 
-`python -m dragoman.app.cli.reference > docs/reference/cli.md` writes it; a test compares.
+`make docs` writes it; a test compares.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +19,7 @@ __all__ = ["page"]
 COLUMNS = 100
 OPENING = """# The command line
 
-Drawn from the commands by `python -m dragoman.app.cli.reference`; do not edit.
+Drawn from the commands by `make docs`; do not edit.
 
 Results are on stdout, everything else on stderr. `-o json` answers with the protocol's own objects: one
 document, or with `--stream` one per line. A command exits with 0 when it did its job, whatever became of the
@@ -47,7 +46,3 @@ def _pages(command: Any, parent: Any, name: str) -> Iterator[str]:
     yield f"## {typed.command_path}\n\n```text\n" + "\n".join(lines) + "\n```\n"
     for below in getattr(command, "commands", {}).values():
         yield from _pages(below, typed, below.name)
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())
