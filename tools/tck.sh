@@ -2,15 +2,18 @@
 # Runs the protocol's conformance kit against our agent under test: tck.sh KIT [PROFILE…]
 # KIT is a checkout of a2aproject/a2a-tck, branch 1.0-dev, outside the project. Its own environment is used:
 # KIT/.venv, made here if it is missing. Profiles: basic minimal extension (minimal with an extension required).
-# Our side runs with PYTHON, by default .venv/bin/python; STORE is the agent's store, by default memory:.
+# Our side runs with PYTHON, by default .venv/bin/python; STORE is the agent's store, by default memory:, and
+# TRANSPORTS what the kit asks over, by default jsonrpc,http_json. The kit is of 1.0.0, and knows one card: so are the
+# statuses and the card here, unless DRAGOMAN_SERVE_STATUSES and DRAGOMAN_SERVE_CARD say otherwise.
 # Reports go to KIT/reports/PROFILE; the exit code says whether any failure is not in tests/tck/known.txt.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")/.." && pwd)
-[ -f "${1:-}/run_tck.py" ] || { sed -n '2,6s/^# //p' "$0" >&2; exit 2; }
+[ -f "${1:-}/run_tck.py" ] || { sed -n '2,8s/^# //p' "$0" >&2; exit 2; }
 kit=$(cd "$1" && pwd)
 shift
 python=${PYTHON:-$here/.venv/bin/python}
+export DRAGOMAN_SERVE_STATUSES=${DRAGOMAN_SERVE_STATUSES:-1.0.0} DRAGOMAN_SERVE_CARD=${DRAGOMAN_SERVE_CARD:-strict}
 profiles=("$@")
 [ ${#profiles[@]} -gt 0 ] || profiles=(basic minimal)
 
@@ -30,7 +33,7 @@ for profile in "${profiles[@]}"; do
   # With an extension required, the kit's other tests, which do not name it, could only be refused.
   only=(); [ "$profile" != extension ] || only=(-k ExtensionRequired)
   (cd "$kit" && .venv/bin/python -m pytest tests/compatibility/ "${only[@]}" -q --tb=short --color=no -rfx \
-    --sut-host="$address" --transport=jsonrpc \
+    --sut-host="$address" --transport="${TRANSPORTS:-jsonrpc,http_json}" \
     --compatibility-report="reports/$profile/compatibility" --junitxml="reports/$profile/junit.xml") \
     >"$kit/reports/$profile/log.txt" 2>&1 || true
   kill "$agent"

@@ -13,7 +13,7 @@ import signal
 from collections.abc import Awaitable, Callable
 
 from dragoman import Agent, Extension, Node, Part, Skill, Turn
-from dragoman.app.config import Config, NodeConfig, StoreConfig
+from dragoman.app.config import load
 
 MODES = ("text/plain", "application/json")
 REQUIRED = Extension(
@@ -21,6 +21,8 @@ REQUIRED = Extension(
 )
 # The kit's streaming timeout is 2 s, and it wants a task that goes on for twice as long.
 LONG_SECONDS = 4.0
+# More than the kit of 0.3 ever says to one task.
+ANSWERS_MAX = 50
 FILE = Part(raw=b"Generated file content", filename="output.txt", media_type="text/plain")
 
 
@@ -102,28 +104,37 @@ BEHAVIOURS: dict[str, Callable[[Turn], Awaitable[None]]] = {
 }
 
 
+async def converse(turn: Turn) -> None:
+    """For the kit of 0.3: it goes on with any task, cancels any, and gives no hints by message id."""
+    for _ in range(ANSWERS_MAX):
+        await turn.ask("What else?")
+
+
 async def take(turn: Turn) -> None:
     said = turn.message.message_id
     await next((do for prefix, do in BEHAVIOURS.items() if said.startswith(prefix)), complete)(turn)
 
 
-def agent(*, streaming: bool = True, requires_extension: bool = False) -> Agent:
+def agent(*, streaming: bool = True, requires_extension: bool = False, is_elder: bool = False) -> Agent:
     return Agent(
         "tck",
-        take,
+        converse if is_elder else take,
         description="Does what the conformance kit asks for by message id.",
         skills=[Skill("tck", "TCK", "Behaviours by message id", ("tck",))],
         input_modes=MODES,
         output_modes=MODES,
-        answers="either",
+        answers="task" if is_elder else "either",
         streaming=streaming,
         extensions=[REQUIRED] if requires_extension else [],
     )
 
 
 async def serve(port: int, store: str, profile: str) -> None:
-    config = Config(node=NodeConfig(port=port), store=StoreConfig(url=store))
-    under_test = agent(streaming=profile != "minimal", requires_extension=profile == "extension")
+    # The rest comes from the environment: DRAGOMAN_SERVE_STATUSES=1.0.0 is the kit's own edition.
+    config = load(flags={"node.port": port, "store.url": store})
+    under_test = agent(
+        streaming=profile != "minimal", requires_extension=profile == "extension", is_elder=profile == "elder"
+    )
     async with Node([under_test], config) as node:
         ended = asyncio.Event()
         for name in (signal.SIGTERM, signal.SIGINT):
@@ -136,7 +147,7 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("--port", type=int, default=0)
     asked.add_argument("--store", default="memory:")
-    asked.add_argument("--profile", choices=["basic", "minimal", "extension"], default="basic")
+    asked.add_argument("--profile", choices=["basic", "minimal", "extension", "elder"], default="basic")
     given = asked.parse_args()
     asyncio.run(serve(given.port, given.store, given.profile))
     # A turn of the kit's may still sleep in a thread; nothing is left to wait for.

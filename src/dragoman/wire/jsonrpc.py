@@ -88,7 +88,10 @@ class Asked:
             raise error("InvalidRequest", _shape(body)) from None
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as wrong:
             raise error("ParseError", f"The body is not JSON: {wrong}") from None
-        self.id = _id(envelope.id)
+        # Who leaves it out is told first what else is wrong.
+        has_id = bytes(envelope.id) not in (b"", b"null")
+        if has_id:
+            self.id = _id(envelope.id)
         if envelope.jsonrpc != "2.0":
             raise error("InvalidRequest", 'a request says "jsonrpc": "2.0"', at="jsonrpc")
         if type(envelope.method) is not str:
@@ -104,6 +107,8 @@ class Asked:
         self.request = self.dialect.codec.read_request(
             self.operation, envelope.params or b"{}", new_id, lenient=facts.lenient
         )
+        if not has_id:
+            raise error("InvalidRequest", "a request has an id: a string or a whole number", at="id")
 
     @property
     def task_id(self) -> str:
@@ -158,8 +163,6 @@ def _meant(
 
 def _id(raw: Raw) -> bytes:
     id = bytes(raw)
-    if not id or id == b"null":
-        raise error("InvalidRequest", "a request has an id: a string or a whole number", at="id")
     if id[0] == 0x22:
         if len(id) > ID_BYTES_MAX:
             raise error("InvalidRequest", f"an id is up to {ID_BYTES_MAX} bytes", at="id")
