@@ -14,6 +14,7 @@ if _TYPE_CHECKING:
     from .agents.agent import Agent
     from .app.gateway import Gateway
     from .app.node import Node
+    from .app.remote import RemoteAgent
     from .client import Client
     from .model.card import Card, Extension, Skill
     from .model.errors import AgentError, Fault
@@ -42,6 +43,7 @@ _HOME = {
     "Node": "app.node",
     "Page": "model.operations.a2a",
     "Part": "model.task",
+    "RemoteAgent": "app.remote",
     "Replied": "model.events",
     "Role": "model.task",
     "Send": "model.operations.a2a",
@@ -72,6 +74,7 @@ __all__ = [
     "Node",
     "Page",
     "Part",
+    "RemoteAgent",
     "Replied",
     "Role",
     "Send",

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from dragoman import AgentError, Client, Message, Node, Page, Task
+from dragoman import AgentError, Client, Message, Node, Page, RemoteAgent, Task
 from dragoman.app.config import Config, load
 from dragoman.app.gateway import Gateway
 from dragoman.model.errors import ERRORS
@@ -20,7 +20,7 @@ from dragoman.model.peer import Caller
 from dragoman.testing import local_node
 from dragoman.wire.versions import DIALECTS, Dialect
 from tests.suite.agents import agents
-from tests.suite.losses import as_told, can_ask
+from tests.suite.losses import as_told, can_ask, told_otherwise
 from tests.suite.words import differences, filled, in_words, value_of
 
 VECTORS = {
@@ -41,7 +41,7 @@ class Way(NamedTuple):
 
     place: Callable[[Config, Dialect | None], AbstractAsyncContextManager[Place]]
     stores: tuple[str, ...] = ("memory", "sqlite")
-    is_spoken: bool = True
+    dialects: tuple[Dialect | None, ...] = tuple(DIALECTS.values())
 
 
 class Place(NamedTuple):
@@ -81,10 +81,28 @@ async def _gateways(config: Config, outer: Dialect | None, inner: Dialect | None
         yield Place(node, lambda agent: _speaking(urls[agent], outer))
 
 
+@asynccontextmanager
+async def _hub(config: Config, dialect: Dialect | None) -> AsyncIterator[Place]:
+    """A node whose agents are those of another node, spoken to in this dialect."""
+    behind = load(environ={}, flags={"node.port": 0, "node.drain_seconds": 0.0})
+    assert dialect is not None, "what is elsewhere is spoken to in some version"
+    async with Node(agents(), behind) as node, AsyncExitStack() as stack:
+        remote = []
+        for name in node.peers:
+            url = f"{node.url}/agents/{name}"
+            found = await RemoteAgent.found(url, name=name, dialect=dialect.version, binding=dialect.binding)
+            stack.push_async_callback(found.aclose)
+            remote.append(found)
+        hub = await stack.enter_async_context(local_node(*remote, config=config))
+        yield Place(hub, lambda agent: Client(hub.peers[agent]))
+
+
 WAYS = {
-    "here": Way(_here, is_spoken=False),
+    "here": Way(_here, dialects=(None,)),
     "socket": Way(_socket),
     "before a gateway": Way(lambda config, dialect: _gateways(config, dialect, None), ("memory",)),
+    # A hub keeps what its callers say as they said it: dialects that lose nothing tell the same on both sides.
+    "hub": Way(_hub, dialects=tuple(one for one in DIALECTS.values() if not told_otherwise(one))),
     "behind a gateway": Way(lambda config, dialect: _gateways(config, None, dialect), ("memory",)),
 }
 REPLIES = {Task: "task", Message: "message", Page: "page"}
@@ -116,8 +134,7 @@ def cells() -> Iterator[Any]:
     """Every vector, over every store and every way in, in every dialect that can express it."""
     for name, vector in VECTORS.items():
         for way, it in WAYS.items():
-            dialects = DIALECTS.values() if it.is_spoken else (None,)
-            for dialect in dialects if way in vector.get("ways", WAYS) else ():
+            for dialect in it.dialects if way in vector.get("ways", WAYS) else ():
                 if is_expressible(vector, dialect):
                     spoken = f"-{dialect.version}-{dialect.binding}" if dialect else ""
                     for store in it.stores:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from ..model.agent import IDEMPOTENCY_URI, Conduct
 from ..model.card import Capabilities, Card, Extension, Interface, Provider, Skill
-from ..work.turn import Driver
+from ..work.turn import Driver, Stop
 from .function import Function, driver_of
 
 __all__ = ["Agent"]
@@ -39,6 +39,7 @@ class Agent:
         provider: Provider | None = None,
         documentation_url: str | None = None,
         icon_url: str | None = None,
+        stop: Stop | None = None,
         **rules: Any,
     ) -> None:
         if name in ("", ".", "..") or any(c in name for c in "/?#\n"):
@@ -50,6 +51,8 @@ class Agent:
         self.provider = provider
         self.documentation_url = documentation_url
         self.icon_url = icon_url
+        # Stops what turns drive outside, by the name under which they said so.
+        self.stop = stop
         required = tuple(extension.uri for extension in extensions if extension.required)
         unknown = set(rules) - set(Conduct.__struct_fields__)
         if unknown:

@@ -64,7 +64,7 @@ class Node:
         self.store = await open_store(self.config, self.clock, lambda: self.on_lost())
         conducts = {agent.name: self._conduct(agent) for agent in self.agents}
         self.peers = {name: Engine(self.store, self.clock, conduct) for name, conduct in conducts.items()}
-        runners = {agent.name: Runner(conducts[agent.name], agent.drive) for agent in self.agents}
+        runners = {agent.name: Runner(conducts[agent.name], agent.drive, agent.stop) for agent in self.agents}
         self.executor = Executor(self.store, self.clock, self.id, runners)
         retention = None if isinstance(self.store, MemoryStore) else self.config.store.retention_seconds
         self.upkeep = Upkeep(self.store, self.clock, self.id, self.executor.forget, retention)

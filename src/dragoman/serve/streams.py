@@ -129,7 +129,7 @@ class Streams:
             if not (task in self._gone or self.is_closing):
                 raise
             if task not in self._gone:
-                hint = b": this node is closing; go on with Last-Event-ID: %d\n\n" % seq
+                hint = b": this node is closing; go on with Last-Event-ID: %d\n" % seq
                 await send({"type": "http.response.body", "body": hint, "more_body": False})
         finally:
             del self._open[task]

@@ -6,15 +6,17 @@ them, and its security in OpenAPI's words; in 0.1 in words of its own. The hybri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from ..model.card import Capabilities, Card, Extension, Interface, Provider, Signature, Skill
 from ..model.errors import error
-from .members import Members, of_peer
+from .members import Members, items, of_peer, text
 from .proto_json_1_0 import decode_card
+from .versions import two_numbers
 
 __all__ = ["HYBRID", "read_card", "spell_card"]
 
@@ -81,6 +83,10 @@ def _spell_0_1(card: Card, keeps_history: bool) -> Json:
     spelled["capabilities"].pop("extensions", None)
     for skill in spelled["skills"]:
         skill.pop("security", None)
+    # There is no other binding.
+    called = [one.url for one in card.supported_interfaces if one.protocol_binding == "JSONRPC"]
+    if called:
+        spelled["url"] = called[0]
     if card.security_schemes:
         spelled["authentication"] = _authentication(card)
     return spelled
@@ -90,9 +96,8 @@ _SPELLERS: Final = {"0.3": _spell_0_3, "0.2": _spell_0_2, "0.1": _spell_0_1}
 
 
 def _spell_elder(card: Card, version: str, keeps_history: bool) -> Json:
-    mine = [
-        one for one in card.supported_interfaces if one.protocol_version == "0.3"
-    ] or card.supported_interfaces[:1]
+    offered = card.supported_interfaces
+    mine = [one for one in offered if two_numbers(one.protocol_version) == "0.3"] or offered[:1]
     abilities = card.capabilities
     spelled: Json = {}
     if version in _FULL:
@@ -187,40 +192,56 @@ def _authentication(card: Card) -> Json:
 
 def read_card(raw: bytes) -> Card:
     """Anybody's card. Raises `InvalidAgentResponse` with the place of what is wrong."""
-    found = of_peer(lambda value, at: Members(value, at), raw)
-    if found.has("supportedInterfaces"):
-        return decode_card(raw)
-    return of_peer(_elder_card, raw)
+    return of_peer(lambda value, at: _card(Members(value, at), raw), raw)
 
 
-def _elder_card(value: Any, at: str) -> Card:
-    members = Members(value, at)
-    version = members.text("protocolVersion")
-    if not members.has("url") and not members.has("additionalInterfaces") and not members.has("skills"):
+def _card(members: Members, raw: bytes) -> Card:
+    schemes, requirements = _security(members)
+    if not members.has("supportedInterfaces"):
+        return replace(_elder_card(members), security_schemes=schemes, security_requirements=requirements)
+    card = decode_card(raw)
+    # To the model security is free JSON; here it gets its one shape.
+    needs = members.each(lambda one, at: _requirements(Members(one, at)), "skills")
+    skills = [
+        replace(skill, security_requirements=said) for skill, said in zip(card.skills, needs, strict=True)
+    ]
+    return replace(card, security_schemes=schemes, security_requirements=requirements, skills=tuple(skills))
+
+
+def _elder_card(members: Members) -> Card:
+    if not any(members.has(name) for name in ("url", "additionalInterfaces", "skills")):
         raise error("InvalidAgentResponse", "it names neither an interface nor a skill")
-    # Who leaves the address out means the place its card is at.
-    main = Interface(members.text("url") or "..", members.text("preferredTransport") or "JSONRPC", version)
-    more = members.each(
-        lambda one, place: _elder_interface(Members(one, place), version), "additionalInterfaces"
-    )
-    schemes, requirements = _elder_security(members)
-    provider = members.one(_provider, "provider")
     return Card(
         members.id("name"),
         members.text("description"),
-        tuple(dict.fromkeys((main, *more))),
+        _elder_interfaces(members),
         members.text("version"),
         _capabilities(members),
-        members.texts("defaultInputModes"),
-        members.texts("defaultOutputModes"),
+        members.texts("defaultInputModes") or _MODES,
+        members.texts("defaultOutputModes") or _MODES,
         members.each(_skill, "skills"),
-        provider=provider,
+        provider=members.one(_provider, "provider"),
         documentation_url=members.text("documentationUrl") or None,
-        security_schemes=schemes,
-        security_requirements=requirements,
         signatures=members.each(_signature, "signatures"),
         icon_url=members.text("iconUrl") or None,
     )
+
+
+# What 0.1 takes for said.
+_MODES: Final = ("text",)
+
+
+def _elder_interfaces(members: Members) -> tuple[Interface, ...]:
+    version = members.text("protocolVersion")
+    more = members.each(
+        lambda one, place: _elder_interface(Members(one, place), version), "additionalInterfaces"
+    )
+    url = members.text("url")
+    if not url and more:
+        return tuple(dict.fromkeys(more))
+    # Who leaves the address out means the place its card is at.
+    main = Interface(url or "..", members.text("preferredTransport") or "JSONRPC", version)
+    return tuple(dict.fromkeys((main, *more)))
 
 
 def _elder_interface(members: Members, version: str) -> Interface:
@@ -263,7 +284,7 @@ def _skill(value: Any, at: str) -> Skill:
         members.texts("examples"),
         members.texts("inputModes"),
         members.texts("outputModes"),
-        _requirements(members.each(_scopes, "security")),
+        _requirements(members),
     )
 
 
@@ -272,44 +293,68 @@ def _signature(value: Any, at: str) -> Signature:
     return Signature(members.text("protected"), members.text("signature"), members.free("header"))
 
 
-def _scopes(value: Any, at: str) -> Json:
-    return {name: list(Members(value, at).texts(name)) for name in Members(value, at).found}
+# Security, in the one shape that 1.0 has for it, from any.
 
 
-def _requirements(elder: Sequence[Json]) -> tuple[Json, ...]:
-    return tuple({"schemes": {name: {"list": scopes} for name, scopes in one.items()}} for one in elder)
+def _security(card: Members) -> tuple[Json, tuple[Json, ...]]:
+    """The schemes, and who needs which."""
+    value, at = card.find("securitySchemes")
+    if value is None and card.has("authentication"):
+        return _authenticated(card)
+    said = card.free("securitySchemes") or {}
+    return {name: _scheme(one, f"{at}.{name}") for name, one in said.items()}, _requirements(card)
 
 
-def _elder_security(members: Members) -> tuple[Json, tuple[Json, ...]]:
-    """The schemes and who needs which, in the shape of 1.0, from either of the two earlier shapes."""
-    schemes = {name: _scheme(said) for name, said in (members.free("securitySchemes") or {}).items()}
-    requirements = _requirements(members.each(_scopes, "security"))
-    if schemes or not members.has("authentication"):
-        return schemes, requirements
-    value, at = members.find("authentication")
+def _authenticated(card: Members) -> tuple[Json, tuple[Json, ...]]:
+    """Security in the words of 0.1: any of the schemes will do."""
+    value, at = card.find("authentication")
     inside = Members(value, at)
     names = inside.texts("schemes") or ((inside.text("type"),) if inside.has("type") else ())
     token_url = inside.text("tokenUrl")
     schemes = {name: _scheme_of_name(name, token_url) for name in names}
-    # Any of them will do.
-    return schemes, _requirements([{name: []} for name in names])
+    return schemes, tuple([{"schemes": {name: {"list": []}}} for name in schemes])
 
 
-def _scheme(said: Any) -> Json:
-    if not isinstance(said, dict):
-        return {}
-    member = _SCHEMES.get(said.get("type", ""))
-    if member is None:
-        return said
-    inside = {name: value for name, value in said.items() if name != "type"}
+def _scheme(value: Any, at: str) -> Json:
+    members = Members(value, at)
+    for member in _KINDS:
+        if members.has(member):
+            # The hybrid card says the rest beside it once more.
+            return {member: members.free(member)}
+    member = _SCHEMES.get(members.text("type"), "")
+    if not member:
+        return members.found
+    inside = {name: said for name, said in members.found.items() if name != "type"}
     if "in" in inside:
         inside["location"] = inside.pop("in")
     return {member: inside}
 
 
 def _scheme_of_name(name: str, token_url: str) -> Json:
-    if token_url:
-        return {_SCHEMES["oauth2"]: {"flows": {"clientCredentials": {"tokenUrl": token_url, "scopes": {}}}}}
-    if name.lower() == "apikey":
-        return {_SCHEMES["apiKey"]: {"location": "header", "name": "X-API-Key"}}
-    return {_SCHEMES["http"]: {"scheme": name}}
+    match name.lower():
+        case "bearer" | "oauth2" if token_url:
+            flow = {"tokenUrl": token_url, "scopes": {}}
+            return {_SCHEMES["oauth2"]: {"flows": {"clientCredentials": flow}}}
+        case "apikey":
+            return {_SCHEMES["apiKey"]: {"location": "header", "name": "X-API-Key"}}
+        case _:
+            return {_SCHEMES["http"]: {"scheme": name}}
+
+
+def _requirements(members: Members) -> tuple[Json, ...]:
+    return members.each(_requirement, "securityRequirements", "security")
+
+
+def _requirement(value: Any, at: str) -> Json:
+    """Schemes that are needed together: before 1.0 by their names alone, in protobuf of any version inside."""
+    members = Members(value, at)
+    inside, place = members.find("schemes")
+    if not isinstance(inside, dict):
+        inside, place = members.found, at
+    return {"schemes": {name: {"list": _scopes(said, f"{place}.{name}")} for name, said in inside.items()}}
+
+
+def _scopes(value: Any, at: str) -> list[str]:
+    if isinstance(value, dict):
+        return list(Members(value, at).texts("list"))
+    return [] if value is None else list(items(text, value, at))

@@ -24,10 +24,12 @@ __all__ = [
     "noted",
     "outcome_of",
     "request_about",
+    "spelled_webhook",
     "status_of",
     "task_of",
     "told_message_of",
     "wanted_of",
+    "webhook_of",
 ]
 
 _STATES: Final = {state.word.replace("-", ""): state for state in State} | {
@@ -106,7 +108,8 @@ def status_of(value: Any, at: str) -> Status:
         return Status(state_of(value, at))
     members = Members(value, at)
     return Status(
-        members.needed(state_of, "state"),
+        # Protobuf does not say its zero, which is the state that is not known.
+        members.one(state_of, "state") or State.UNKNOWN,
         members.one(told_message_of, "message", "update"),
         members.moment("timestamp"),
     )
@@ -205,13 +208,31 @@ def configuration_of(members: Members, waits_unsaid: bool = True) -> Configurati
     blocking = members.flag("blocking")
     at_once = members.flag("returnImmediately")
     waits = waits_unsaid if blocking is None else blocking
-    webhook = members.free("pushNotificationConfig", "pushNotification", "taskPushNotificationConfig")
     return Configuration(
         members.texts("acceptedOutputModes"),
         history_length_of(members),
         at_once if at_once is not None else not waits,
-        webhook,
+        webhook_of(members),
     )
+
+
+def webhook_of(members: Members) -> Metadata | None:
+    """Where the caller wants to be told, and how: by one scheme, where elder callers list those they know."""
+    webhook = members.free("pushNotificationConfig", "pushNotification", "taskPushNotificationConfig")
+    match (webhook or {}).get("authentication"):
+        case {"schemes": [str(scheme), *_], **rest}:
+            return {**(webhook or {}), "authentication": {"scheme": scheme, **rest}}
+        case _:
+            return webhook
+
+
+def spelled_webhook(webhook: Metadata) -> Metadata:
+    """The same, as one asks for it."""
+    match webhook.get("authentication"):
+        case {"scheme": scheme, **rest}:
+            return {**webhook, "authentication": {"schemes": [scheme], **rest}}
+        case _:
+            return webhook
 
 
 def history_length_of(members: Members) -> int | None:
@@ -249,13 +270,15 @@ def members_about(request: Request) -> dict[str, Any]:
 
 def wanted_of(wanted: Configuration, webhook: str) -> dict[str, Any]:
     """A configuration as one asks it in 0.2 and 0.3. `webhook` is the member's name that has it."""
-    spelled: dict[str, Any] = {"blocking": not wanted.return_immediately}
-    if wanted.accepted_output_modes:
-        spelled["acceptedOutputModes"] = wanted.accepted_output_modes
+    # Until 0.2.6 the modes are required, though there be none.
+    spelled: dict[str, Any] = {
+        "blocking": not wanted.return_immediately,
+        "acceptedOutputModes": wanted.accepted_output_modes,
+    }
     if wanted.history_length:
         spelled["historyLength"] = wanted.history_length
     if wanted.task_push_notification_config is not None:
-        spelled[webhook] = wanted.task_push_notification_config
+        spelled[webhook] = spelled_webhook(wanted.task_push_notification_config)
     return spelled
 
 

@@ -196,41 +196,38 @@ def _send_of(value: Any, at: str) -> Send:
     )
 
 
-# The quick way: a message of texts alone with what most clients say beside it. All else is `elder.py`'s.
+# The quick way: a message of texts alone with what most clients say beside it. All else is `elder.py`'s, and so is
+# whatever has a member of another name: it may mean something there.
 
 
-class _Text(Struct, tag_field="kind", tag="text"):
+class _Text(Struct, tag_field="kind", tag="text", forbid_unknown_fields=True):
     text: str
     metadata: None = None
 
 
-class _Said(Struct, rename="camel"):
+class _Said(Struct, rename="camel", forbid_unknown_fields=True):
     message_id: str
     role: Literal["user"]
     parts: list[_Text]
+    kind: str = ""
     context_id: str = ""
     task_id: str = ""
     metadata: dict[str, Any] | None = None
     extensions: None = None
     reference_task_ids: None = None
-    session_id: None = None
-    content: None = None
 
 
-class _Wanted(Struct, rename="camel", frozen=True):
+class _Wanted(Struct, rename="camel", frozen=True, forbid_unknown_fields=True):
     accepted_output_modes: tuple[str, ...] = ()
     blocking: bool = True
     history_length: None = None
     push_notification_config: None = None
-    push_notification: None = None
-    task_push_notification_config: None = None
-    return_immediately: None = None
 
 
 _WAITS = _Wanted()
 
 
-class _Params(Struct):
+class _Params(Struct, forbid_unknown_fields=True):
     message: _Said
     configuration: _Wanted = _WAITS
     metadata: dict[str, Any] | None = None

@@ -18,7 +18,7 @@ from ..model.task import Metadata
 # Its readers of single members: protections against what no reader can carry are in one place.
 from .lenient import INT32_MAX, Misfit, _anything, _boolean, _bytes, _integer, _object, _text, utc
 
-__all__ = ["Members", "Misfit", "anything", "in_bytes", "of_caller", "of_peer"]
+__all__ = ["Members", "Misfit", "anything", "in_bytes", "items", "of_caller", "of_peer", "text"]
 
 _T = TypeVar("_T")
 Raw = bytes | msgspec.Raw
@@ -26,6 +26,7 @@ Read = Callable[[Any, str], _T]
 
 anything = _anything
 in_bytes = _bytes
+text = _text
 
 _decode = msgspec.json.Decoder().decode
 _NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -54,6 +55,13 @@ def of_peer(read: Read[_T], raw: Raw) -> _T:
         raise error("InvalidAgentResponse", "A number is out of range.") from None
     except _NOT_JSON as wrong:
         raise error("InvalidAgentResponse", f"This is not JSON: {wrong}.") from None
+
+
+def items(read: Read[_T], value: Any, at: str) -> tuple[_T, ...]:
+    """An array, item by item."""
+    if type(value) is not list:
+        raise Misfit("Expected an array.", at)
+    return tuple([read(item, f"{at}[{index}]") for index, item in enumerate(value)])
 
 
 class Members:
@@ -99,13 +107,9 @@ class Members:
         return read(value, at)
 
     def each(self, read: Read[_T], *names: str) -> tuple[_T, ...]:
-        """An array, item by item."""
+        """An array, which may be left out when it is empty."""
         value, at = self.find(*names)
-        if value is None:
-            return ()
-        if type(value) is not list:
-            raise Misfit("Expected an array.", at)
-        return tuple([read(item, f"{at}[{index}]") for index, item in enumerate(value)])
+        return () if value is None else items(read, value, at)
 
     def text(self, *names: str) -> str:
         return self.one(_text, *names) or ""

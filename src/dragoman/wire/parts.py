@@ -21,7 +21,8 @@ VALUE: Final = "value"
 # Where a media type or a file name goes that has no place of its own.
 BESIDE: Final = "urn:dragoman:part"
 
-_KINDS: Final = ("text", "file", "data")
+# By the members that an unmarked part of the kind has: in 1.0 a file's stand in the part itself.
+_KINDS: Final = {"text": ("text",), "file": ("file", "raw", "url"), "data": ("data",)}
 _B64: Final = re.compile(rb"(?:[A-Za-z0-9+/]{4})+|(?:[A-Za-z0-9+/]{4})*[A-Za-z0-9+/]{2}(?:[A-Za-z0-9+/]=|==)")
 
 
@@ -74,13 +75,14 @@ def _wrapped(part: Part, *, takes_arrays: bool) -> tuple[Any, Metadata | None]:
     """JSON as an object, and the metadata that says whether it is one by itself."""
     metadata = part.metadata
     fits = isinstance(part.data, dict) or (takes_arrays and isinstance(part.data, list))
-    if fits and not (metadata and metadata.get(WRAPPED)):
+    # Who says the mark himself must not be taken for us.
+    if fits and WRAPPED not in (metadata or {}):
         return part.data, metadata
     return {VALUE: part.data}, {**(metadata or {}), WRAPPED: True}
 
 
 def _noted(spelled: dict[str, Any], part: Part, metadata: Metadata | None) -> dict[str, Any]:
-    if part.media_type or part.filename:
+    if part.media_type or part.filename or BESIDE in (metadata or {}):
         beside = {"mediaType": part.media_type, "filename": part.filename}
         metadata = {**(metadata or {}), BESIDE: {name: said for name, said in beside.items() if said}}
     if metadata is not None:
@@ -115,13 +117,9 @@ def read_part(value: Any, at: str) -> Part:
 
 def _kinds_of(members: Members) -> list[str]:
     """What an unmarked part is, by its members."""
-    found = [kind for kind in _KINDS if members.has(kind)]
-    if found:
-        return found
-    if members.has("raw") or members.has("url"):
-        return ["file"]
+    found = [kind for kind, names in _KINDS.items() if members.has(*names)]
     # JSON may be null, and then is there all the same.
-    return ["data"] if "data" in members.found else []
+    return found or (["data"] if "data" in members.found else [])
 
 
 def _needed(members: Members, name: str) -> str:
@@ -140,18 +138,22 @@ def _file(members: Members, metadata: Metadata | None) -> Part:
         "filename": file.text("name", "filename"),
         "metadata": metadata,
     }
-    encoded, _ = file.find("bytes", "raw")
+    encoded, _ = file.find(*_BYTES)
     twice, _ = file.find("fileWithBytes")
     uri, uri_at = file.find("uri", "url", "fileWithUri")
     if sum(one is not None for one in (encoded, twice, uri)) != 1:
         raise Misfit("Expected exactly one of bytes and uri in a file.", file.at)
     if encoded is not None:
-        return Part(raw=file.one(in_bytes, "bytes", "raw"), **given)
+        return Part(raw=file.one(in_bytes, *_BYTES), **given)
     if twice is not None:
         return Part(raw=_once(file.needed_bytes("fileWithBytes")), **given)
     if type(uri) is not str:
         raise Misfit("Expected a string.", uri_at)
     return Part(url=uri, **given)
+
+
+# The last is how OpenFang names them.
+_BYTES: Final = ("bytes", "raw", "data")
 
 
 def _once(raw: bytes) -> bytes:
@@ -174,11 +176,11 @@ def _data(members: Members, metadata: Metadata | None) -> Part:
 
 def _taken(members: Members, metadata: Metadata | None) -> tuple[Metadata | None, str, str]:
     """The metadata without what had to be put there, and what that was."""
-    media_type, filename = members.text("mediaType"), members.text("filename")
+    media_type, filename = members.text("mediaType", "mimeType"), members.text("filename")
     beside = metadata.get(BESIDE) if metadata else None
     if not isinstance(beside, dict):
         return metadata, media_type, filename
     assert metadata is not None
-    said = Members(beside, f"{members.at}.metadata.{BESIDE}")
     rest = {name: value for name, value in metadata.items() if name != BESIDE}
-    return rest or None, said.text("mediaType") or media_type, said.text("filename") or filename
+    said = [one if isinstance(one := beside.get(name), str) else "" for name in ("mediaType", "filename")]
+    return rest or None, said[0] or media_type, said[1] or filename

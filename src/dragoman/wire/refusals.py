@@ -71,7 +71,7 @@ def _read(error_object: Any, row_of: Callable[[int], ErrorRow | None]) -> AgentE
     message = error_object.get("message")
     if row is None:
         row = ERRORS["Internal"]
-        metadata.setdefault("code", str(code))
+        metadata.setdefault("code", str(code) if isinstance(code, int | str) else "")
     return AgentError(row, message if isinstance(message, str) else "", at=at, metadata=metadata)
 
 

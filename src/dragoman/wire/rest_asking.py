@@ -26,7 +26,7 @@ def spell(dialect: Dialect, operation: Operation, request: Request, tenant: str 
     """Where a request goes and what it carries: the task in the path, the rest in the query or the body."""
     method, _, path = dialect.name_here(operation).partition(" ")
     tenant = request.tenant or tenant
-    if tenant:
+    if tenant and dialect.says_tenants:
         path = f"/{quote(tenant, safe='')}{path}"
     if isinstance(request, Send):
         return Spelled(method, path, dialect.codec.spell_request(operation, request))

@@ -13,8 +13,9 @@ from ..model.errors import Fault
 __all__ = ["EVENT_BYTES_MAX", "KEEP_ALIVE", "Item", "Reader", "frame", "retry_after"]
 
 EVENT_BYTES_MAX = 20 * 1024 * 1024
-# A comment: proves to both ends and to proxies between them that the connection lives.
-KEEP_ALIVE = b":\n\n"
+# A comment: proves to both ends and to proxies between them that the connection lives. No empty line follows it,
+# nor the retry: readers met in the field (httpx-sse) make an event without data of it once an id was said.
+KEEP_ALIVE = b":\n"
 
 _BOM = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -30,8 +31,8 @@ def frame(seq: int, data: bytes) -> bytes:
 
 
 def retry_after(milliseconds: int) -> bytes:
-    """Tells the reader how long to wait before it connects again."""
-    return b"retry: %d\n\n" % milliseconds
+    """Tells the reader how long to wait before it connects again: the first line of the event that follows."""
+    return b"retry: %d\n" % milliseconds
 
 
 class Item(NamedTuple):

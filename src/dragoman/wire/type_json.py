@@ -24,8 +24,10 @@ from .elder import (
     message_of,
     noted,
     request_about,
+    spelled_webhook,
     status_of,
     told_message_of,
+    webhook_of,
 )
 from .kind_json import ROLES
 from .members import Members, of_caller, of_peer
@@ -71,7 +73,7 @@ def _send_of(members: Members, new_id: FreshId) -> Send:
     wanted = Configuration(
         members.texts("acceptedOutputModes"),
         history_length_of(members),
-        task_push_notification_config=members.free("pushNotification"),
+        task_push_notification_config=webhook_of(members),
     )
     return Send(message, wanted, members.free("metadata"))
 
@@ -103,6 +105,8 @@ class _Telling:
             event = logged.event
             match event:
                 case TaskCreated():
+                    self._artifacts.clear()
+                    self._grown.clear()
                     for artifact in event.task.artifacts:
                         self._keep(artifact, append=False)
                     spelled = _task(event.task, self._task_id)
@@ -111,7 +115,7 @@ class _Telling:
                 case ArtifactChanged():
                     update = event.artifact_update
                     self._keep(update.artifact, update.append)
-                    if self._comes_with_the_end(run[place:]):
+                    if self._comes_with_the_end(run, place):
                         continue
                     spelled = self._given(event)
                 case Replied():
@@ -123,16 +127,21 @@ class _Telling:
 
     def _keep(self, artifact: Artifact, append: bool) -> None:
         key = artifact.artifact_id
-        if append and key in self._artifacts:
-            self._grown.setdefault(key, list(self._artifacts[key].parts)).extend(artifact.parts)
+        first = self._artifacts.get(key) if append else None
+        if first is not None:
+            self._grown.setdefault(key, list(first.parts)).extend(artifact.parts)
+            if artifact.metadata:
+                self._artifacts[key] = replace(
+                    first, metadata={**(first.metadata or {}), **artifact.metadata}
+                )
         else:
             self._artifacts[key] = artifact
             self._grown.pop(key, None)
 
-    def _comes_with_the_end(self, rest: Sequence[Logged]) -> bool:
-        """Whether these are whole artifacts and then the end: it brings them."""
-        for logged in rest:
-            event = logged.event
+    def _comes_with_the_end(self, run: Sequence[Logged], place: int) -> bool:
+        """Whether from here come whole artifacts and then the end: it brings them."""
+        for n in range(place, len(run)):
+            event = run[n].event
             if isinstance(event, ArtifactChanged):
                 if event.artifact_update.append or not event.artifact_update.last_chunk:
                     return False
@@ -237,7 +246,7 @@ def spell_request(operation: Operation, request: Request) -> bytes:
     if wanted.history_length:
         params["historyLength"] = wanted.history_length
     if wanted.task_push_notification_config is not None:
-        params["pushNotification"] = wanted.task_push_notification_config
+        params["pushNotification"] = spelled_webhook(wanted.task_push_notification_config)
     return _encode(noted(params, request.metadata))
 
 
@@ -251,14 +260,14 @@ def read_item(raw: Raw) -> Sequence[Event]:
 
 def _told(members: Members) -> Sequence[Event]:
     """An item of a stream. What ends a task may bring its artifacts: those are heard before it."""
-    task_id, session = members.id("id"), members.text("sessionId")
+    task_id, session = members.id("id"), members.text("sessionId", "contextId")
     if members.has("artifact"):
         value, at = members.find("artifact")
         inside = Members(value, at)
         append, last = inside.flag("append") or False, inside.flag("lastChunk") or False
-        artifact = _told_artifact(inside, 0)
+        artifact = _told_artifact(inside)
         return (ArtifactChanged.of(task_id, session, artifact, append, last, members.free("metadata")),)
-    if not members.has("final") and members.has("sessionId", "history", "artifacts"):
+    if not members.has("final") and members.has("sessionId", "contextId", "history", "artifacts"):
         return (TaskCreated(_told_task(members)),)
     status = members.needed(status_of, "status")
     if status.message is not None:
@@ -268,7 +277,7 @@ def _told(members: Members) -> Sequence[Event]:
 
 
 def _told_task(members: Members) -> Task:
-    task_id, session = members.id("id"), members.text("sessionId")
+    task_id, session = members.id("id"), members.text("sessionId", "contextId")
     status = members.needed(status_of, "status")
     if status.message is not None:
         status = replace(status, message=_placed(status.message, task_id, session))
@@ -284,16 +293,17 @@ def _told_task(members: Members) -> Task:
 
 
 def _told_artifacts(members: Members) -> tuple[Artifact, ...]:
-    value, _ = members.find("artifacts")
-    numbers = iter(range(len(value) if isinstance(value, list) else 0))
-    return members.each(lambda one, at: _told_artifact(Members(one, at), next(numbers)), "artifacts")
+    """The artifacts of a task. Peers that do not count them leave all their numbers as they are by default."""
+    found = members.each(lambda one, at: _told_artifact(Members(one, at)), "artifacts")
+    if len({artifact.artifact_id for artifact in found}) == len(found):
+        return found
+    return tuple([replace(artifact, artifact_id=str(number)) for number, artifact in enumerate(found)])
 
 
-def _told_artifact(members: Members, number: int) -> Artifact:
-    """Its number is all that 0.1 knows it by; who leaves it out counts."""
-    index = members.count("index")
+def _told_artifact(members: Members) -> Artifact:
+    """Its number is all that 0.1 knows it by."""
     return Artifact(
-        str(number if index is None else index),
+        str(members.count("index") or 0),
         members.each(read_part, "parts"),
         members.text("name"),
         members.text("description"),

@@ -46,7 +46,8 @@ class Dialect:
     `names_tasks`: callers choose the ids of tasks. `ends_at_question`: a stream that a send opened ends when
     the agent asks back. `begins_with_task`: a stream must show the task before what happens to it. `skips`:
     a stream may go from submitted straight to the end. `calls_by_uuid`: the id of a JSON-RPC call is one.
-    `repeats_artifacts`: the last event brings the artifacts, those that were streamed too.
+    `repeats_artifacts`: the last event brings the artifacts, those that were streamed too. `says_tenants`:
+    requests name the tenant they are for.
     """
 
     version: str
@@ -61,6 +62,7 @@ class Dialect:
     skips: bool = True
     calls_by_uuid: bool = False
     repeats_artifacts: bool = False
+    says_tenants: bool = False
 
     def name_of(self, operation: Operation) -> str:
         """What the operation is called here; empty when it does not exist."""
@@ -88,8 +90,24 @@ class Wanted(NamedTuple):
 _BEFORE_1_0 = "X-A2A-Extensions"
 # Newest first: who does not say a version, and could mean several, means the first.
 _ROWS = (
-    Dialect("1.0", "JSONRPC", proto_json_1_0, "jsonrpc_1_0", header="1.0", extensions="A2A-Extensions"),
-    Dialect("1.0", "HTTP+JSON", proto_json_1_0, "rest_1_0", header="1.0", extensions="A2A-Extensions"),
+    Dialect(
+        "1.0",
+        "JSONRPC",
+        proto_json_1_0,
+        "jsonrpc_1_0",
+        header="1.0",
+        extensions="A2A-Extensions",
+        says_tenants=True,
+    ),
+    Dialect(
+        "1.0",
+        "HTTP+JSON",
+        proto_json_1_0,
+        "rest_1_0",
+        header="1.0",
+        extensions="A2A-Extensions",
+        says_tenants=True,
+    ),
     Dialect("0.3", "JSONRPC", KIND, "jsonrpc_0_3", header="0.3", extensions=_BEFORE_1_0),
     Dialect("0.3", "HTTP+JSON", TWICE, "rest_0_3", header="0.3", extensions=_BEFORE_1_0),
     Dialect("0.2", "JSONRPC", KIND, "jsonrpc_0_3", extensions=_BEFORE_1_0),

@@ -19,7 +19,7 @@ from ..store.folding import fold_of
 from ..store.store import Batch, Fenced, Refusal, Store, StoreFull, Work
 from .journal import Journal, Mismatch, journal_log
 from .telling import Lost
-from .turn import Driver, Turn
+from .turn import DRIVEN, Driver, Stop, Turn
 
 __all__ = ["STOP", "Executor", "Runner"]
 
@@ -31,6 +31,7 @@ CLAIM_MAX = 100
 # Work that is due at nobody's hint (leases that ended, time that came) is looked for this often.
 LOOK_SECONDS = 1.0
 RETRY_SECONDS = 5.0
+STOP_SECONDS_MAX = 600.0
 STOP = "stop "
 
 
@@ -39,6 +40,7 @@ class Runner(NamedTuple):
 
     conduct: Conduct
     drive: Driver
+    stop: Stop | None = None
 
 
 class _Running(NamedTuple):
@@ -220,9 +222,26 @@ class Executor:
         """A caller canceled: the log says so already; here the code is stopped."""
         self.forget(work.log)
         try:
-            await self._end(work)
+            if await self._is_stopped(work):
+                await self._end(work)
         finally:
             self.free[work.topic] += 1
+
+    async def _is_stopped(self, work: Work) -> bool:
+        """Whether what the turn drove outside has stopped too. It is asked again until it has."""
+        runner = self._runners[work.topic.removeprefix(STOP)]
+        driven = self._store.record(DRIVEN, work.log) if runner.stop is not None else None
+        if runner.stop is None or driven is None:
+            return True
+        try:
+            await runner.stop(driven.decode())
+        except Exception as wrong:
+            wait_seconds = min(STOP_SECONDS_MAX, RETRY_SECONDS * 2 ** min(work.attempts - 1, 16))
+            log.warning("%s could not be stopped, again in %.0f s: %s", driven.decode(), wait_seconds, wrong)
+            due = self._clock.now() + wait_seconds
+            await self._insist(lambda: self._store.release(work.id, work.epoch, due))
+            return False
+        return True
 
     async def _end(self, work: Work) -> None:
         # Fenced: our lease ended first, and whoever has it now ends it.

@@ -80,9 +80,10 @@ class Journal:
         # What was said before the last entry belongs to it and is not said again.
         self.said = self._entries[-1].said if self._entries else 0
 
-    @property
-    def is_replaying(self) -> bool:
-        return self._at < len(self._entries)
+    def skip(self) -> Sequence[Asked]:
+        """Take all entries as given, whoever asks for none of them; the questions among them."""
+        self._at, self._spoken = len(self._entries), self.said
+        return [entry for entry in self._entries if isinstance(entry, Asked)]
 
     def use(self, key: str) -> None:
         """A step's name stands for its result, so it is used once."""

@@ -16,7 +16,20 @@ from ..model.events import decode, encode
 from ..model.peer import Clock, timestamp
 from ..model.task import State
 from ..store.folding import fold_of
-from ..store.store import Append, Batch, Claim, Conflict, Fenced, Head, Label, NewWork, Refusal, Store, Work
+from ..store.store import (
+    Append,
+    Batch,
+    Claim,
+    Conflict,
+    Fenced,
+    Head,
+    Label,
+    NewWork,
+    Record,
+    Refusal,
+    Store,
+    Work,
+)
 from .journal import Asked, Entry, Journal, journal_log
 
 __all__ = ["Lost", "Telling"]
@@ -105,10 +118,12 @@ class Telling:
         *,
         work: Sequence[NewWork] = (),
         ends: Sequence[int] = (),
+        records: Sequence[Record] = (),
         is_last: bool = False,
     ) -> None:
         """Append what waits, with a journal entry and the work it causes; `is_last` settles for good."""
-        if self._in_flight is not None or self.refusal is not None or not (self.pending or entry or ends):
+        nothing = not (self.pending or entry or ends or records)
+        if self._in_flight is not None or self.refusal is not None or nothing:
             return
         events, self.pending = self.pending, []
         self._in_flight = events
@@ -118,7 +133,7 @@ class Telling:
             if type(entry) is Asked:
                 self.asked_at = entry.seq
         closes = (journal_log(self.fold.id),) if is_last and self.journal is not None else ()
-        batch = Batch(appends, work, (), self._claim, ends, (), closes)
+        batch = Batch(appends, work, records, self._claim, ends, (), closes)
         self._store.submit(batch, lambda refusal: self._done(refusal, batch, entry))
 
     def _append(self, events: list[bytes], is_last: bool) -> Append:

@@ -19,15 +19,17 @@ from ..model.agent import Conduct
 from ..model.events import ArtifactChanged, MessageAdded, StatusChanged, decode
 from ..model.peer import Clock
 from ..model.task import Artifact, Message, Metadata, Part, Role, State, replace
-from ..store.store import Claim, Label, NewWork, Store, Work
+from ..store.store import Claim, Label, NewWork, Record, Store, Work
 from .journal import Asked, Journal, Stepped, digest
 from .telling import Lost, Telling
 from .words import Words, as_parts
 
-__all__ = ["Chunks", "Driver", "Turn"]
+__all__ = ["DRIVEN", "Chunks", "Driver", "Stop", "Turn"]
 
 # How many events may wait for the disk before the agent's code waits too.
 AHEAD_MAX = 64
+# The kind of record that says what a turn drives outside.
+DRIVEN = "driven"
 # An agent that never pauses lets others run after this many words.
 BREATH = 64
 
@@ -96,6 +98,11 @@ class Turn:
         return self._message.parts
 
     @property
+    def state(self) -> State:
+        """The state of the task as it has been told so far."""
+        return self._telling.fold.status.state
+
+    @property
     def metadata(self) -> Metadata:
         return self._telling.fold.metadata or {}
 
@@ -121,8 +128,8 @@ class Turn:
 
     # What the agent says.
 
-    async def say(self, words: Words, metadata: Metadata | None = None) -> None:
-        """Tell how it goes: the task stays working, and the words are its status message."""
+    async def say(self, words: Words | None, metadata: Metadata | None = None) -> None:
+        """Tell how it goes: the task is working, and the words, if there are any, are its status message."""
         await self._tell(Move(State.WORKING, self._worded(words), metadata))
 
     async def artifact(
@@ -194,6 +201,34 @@ class Turn:
             self._telling.flush(Stepped(key, mark, known, self._said))
             await self._telling.drained()
         return msgspec.json.decode(known)
+
+    @property
+    def driven(self) -> str:
+        """What this turn drives outside, as far as it has said so, in whichever run."""
+        kept = self._store.record(DRIVEN, self.task_id)
+        return "" if kept is None else kept.decode()
+
+    async def drives(self, name: str) -> None:
+        """Remember what this turn drives outside: another agent's task, say.
+
+        A turn that is run again finds it in `driven`, and the agent's `stop` gets it when a caller cancels.
+        """
+        await self._answered()
+        await self._telling.drained()
+        self._telling.flush(records=(Record(DRIVEN, self.task_id, name.encode(), self.task_id),))
+        await self._telling.drained()
+
+    def take_up(self) -> Message:
+        """The newest message, with all that was said before it taken as said.
+
+        For drivers that take up what they drive, in a turn that is run again, instead of doing it anew.
+        """
+        journal = self._telling.journal
+        if journal is not None and (asked := journal.skip()):
+            self._said = self._said_before
+            self._asks = len(asked)
+            self._message = self._answer_after(asked[-1].seq)
+        return self._message
 
     # How the agent ends. Without any of these, returning completes the task.
 
@@ -376,6 +411,8 @@ class Chunks:
 
 
 Driver = Callable[[Turn], Awaitable[None]]
+# Stops what a turn drove outside, and returns when it is sure to have stopped.
+Stop = Callable[[str], Awaitable[None]]
 
 
 def _is_async(do: Callable[..., Any]) -> bool:

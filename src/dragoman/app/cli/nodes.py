@@ -26,7 +26,11 @@ Level = Annotated[
 ]
 
 Files = Annotated[
-    list[str], Argument(metavar="FILE[:NAME]...", help="Python files with agents in them; or module:name.")
+    list[str],
+    Argument(
+        metavar="FILE[:NAME]|URL...",
+        help="Python files with agents in them, or module:name; or addresses of agents elsewhere.",
+    ),
 ]
 InputDeadline = Annotated[
     str | None,
@@ -48,7 +52,8 @@ def add_node_commands(app: typer.Typer) -> None:
     examples = """\b
 Examples:
   dragoman serve agent.py
-  dragoman serve agent.py:agent other.py --store sqlite:tasks.db"""
+  dragoman serve agent.py:agent other.py --store sqlite:tasks.db
+  dragoman serve agent.py https://their.agent"""
     app.command(epilog=examples)(serve)
     examples = """\b
 Examples:
@@ -85,7 +90,8 @@ def serve(
     log_format: Log = None,
     log_level: Level = None,
 ) -> None:
-    """Serve the agents of Python files: all of them, or the one that is named."""
+    """Serve the agents of Python files, all of them or the one that is named, and agents elsewhere as if they were
+    this node's own."""
     from .serving import serve
 
     flags = _flags(host, port, store, log_format, log_level)

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from ..config import Config, ConfigError, load
 from ..gateway import Gateway
 from ..logs import LEVELS, log_to
 from ..node import Node
+from ..remote import RemoteAgent
 from .failures import Failure
 from .options import Way
 from .places import home_folder, home_store
@@ -34,8 +36,9 @@ def serve(targets: Sequence[str], file: str | None, flags: dict[str, Any]) -> in
     from .loading import load_agents
 
     config = _configured(file, flags)
-    agents = load_agents(targets)
-    return _run(agents, config, lambda node: _told(node, "hello"))
+    urls = [target for target in targets if target.startswith(("http://", "https://"))]
+    agents = load_agents([target for target in targets if target not in urls])
+    return run_fast(_until_stopped(agents, config, lambda node: _told(node, "hello"), urls))
 
 
 def up(file: str | None, flags: dict[str, Any]) -> int:
@@ -47,7 +50,9 @@ def up(file: str | None, flags: dict[str, Any]) -> int:
         folder = home_folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         config.store.url = f"sqlite:{home_store()}"
-    return _run([agent], config, lambda node: _told(node, "plan a picnic", config.store.url))
+    return run_fast(
+        _until_stopped([agent], config, lambda node: _told(node, "plan a picnic", config.store.url))
+    )
 
 
 def _configured(file: str | None, flags: dict[str, Any]) -> Config:
@@ -60,10 +65,6 @@ def _configured(file: str | None, flags: dict[str, Any]) -> Config:
     return config
 
 
-def _run(agents: Sequence[Agent], config: Config, told: Callable[[Node], None]) -> int:
-    return run_fast(_until_stopped(agents, config, told))
-
-
 def run_fast(work: Coroutine[Any, Any, int]) -> int:
     """Run to the end on the quickest loop there is."""
     if sys.platform == "win32":
@@ -73,9 +74,20 @@ def run_fast(work: Coroutine[Any, Any, int]) -> int:
     return uvloop.run(work)
 
 
-async def _until_stopped(agents: Sequence[Agent], config: Config, told: Callable[[Node], None]) -> int:
+async def _until_stopped(
+    agents: Sequence[Agent], config: Config, told: Callable[[Node], None], urls: Sequence[str] = ()
+) -> int:
     stopped = _stopped_by_signals()
-    node = Node(agents, config)
+    async with AsyncExitStack() as stack:
+        remote = []
+        for url in urls:
+            remote.append(await RemoteAgent.found(url))
+            stack.push_async_callback(remote[-1].aclose)
+        node = Node([*agents, *remote], config)
+        return await _served(node, told, stopped)
+
+
+async def _served(node: Node, told: Callable[[Node], None], stopped: asyncio.Event) -> int:
     await _opened(node)
     try:
         try:
