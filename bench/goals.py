@@ -61,6 +61,12 @@ def _flat(row: str) -> Goal:
     )
 
 
+def _version(dialect: str, cell: str, what: str) -> Goal:
+    """No version may cost much more than 1.0 over JSON-RPC does."""
+    measure = ratio(("versions", dialect, cell), ("versions", "1.0 JSON-RPC", cell), "cpu_us")
+    return Goal("versions", f"{dialect}: {what} over that of 1.0 JSON-RPC", -1, 1.3, "×", measure)
+
+
 GOALS = (
     _more("memory, 16: req/s over a2a-sdk memory", 15, _unary(MEMORY, 16), _unary(SDK, 16)),
     _more("memory, 16: req/s over the floor", 0.4, _unary(MEMORY, 16), _unary(FLOOR, 16)),
@@ -93,6 +99,8 @@ GOALS = (
     _less_cpu(
         "client, 16: CPU per call, times less", 5, ("client", "ours", "16"), ("client", "a2a-sdk", "16")
     ),
+    _version("1.0 REST", "served", "CPU per request served"),
+    _version("0.3 JSON-RPC", "served", "CPU per request served"),
     Goal(
         "memory",
         "memory store, per 10,000 tasks",

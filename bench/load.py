@@ -8,31 +8,53 @@ that the CPU of slow rows is divided by all the work they did. Prints one line o
 import argparse
 import gc
 import json
+import re
 import select
 import socket
 import time
 
-COMPLETED = b"TASK_STATE_COMPLETED"
+COMPLETED = re.compile(rb'"(?:TASK_STATE_COMPLETED|completed)"').search
 EVENT = b"data:"
 LAST_CHUNK = b"\r\n0\r\n\r\n"
 HEAD = (
     b"POST %b HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\n"
-    b"A2A-Version: 1.0\r\nAccept: application/json, text/event-stream\r\n%bContent-Length: %d\r\n\r\n"
+    b"%bAccept: application/json, text/event-stream\r\n%bContent-Length: %d\r\n\r\n"
 )
-BODY = (
-    b'{"jsonrpc":"2.0","id":1,"method":"%b","params":{"message":{"messageId":"m-%b","role":"ROLE_USER",'
-    b'"parts":[{"text":"%b"}]}}}'
+RPC = b'{"jsonrpc":"2.0","id":1,"method":"%b","params":%b}'
+NEWEST = b'{"message":{"messageId":"m-%b","role":"ROLE_USER","parts":[{"text":"%b"}]}}'
+KIND = (
+    b'{"message":{"kind":"message","messageId":"m-%b","role":"user","parts":[{"kind":"text","text":"%b"}]},'
+    b'"configuration":{"blocking":true}}'
 )
+PROTO = (
+    b'{"message":{"messageId":"m-%b","role":"ROLE_USER","content":[{"text":"%b"}]},'
+    b'"configuration":{"blocking":true}}'
+)
+TYPE = b'{"id":"t-%b","message":{"role":"user","parts":[{"type":"text","text":"%b"}]}}'
+# By dialect: the A2A-Version it says, its paths below the agent's, its methods, and how it spells a message.
+DIALECTS = {
+    "1.0 JSON-RPC": (b"1.0", ("", ""), (b"SendMessage", b"SendStreamingMessage"), NEWEST),
+    "1.0 REST": (b"1.0", ("/message:send", "/message:stream"), (b"", b""), NEWEST),
+    "0.3 JSON-RPC": (b"0.3", ("", ""), (b"message/send", b"message/stream"), KIND),
+    "0.3 REST": (b"0.3", ("/v1/message:send", "/v1/message:stream"), (b"", b""), PROTO),
+    "0.1 JSON-RPC": (b"", ("", ""), (b"tasks/send", b"tasks/sendSubscribe"), TYPE),
+}
 NUMBER = b"%09d"
 
 
-def template(port: int, path: str, chunks: int, key: bool) -> bytes:
+def template(port: int, path: str, chunks: int, key: bool, dialect: str) -> bytes:
     """The request, with a place for its number in the message id, an echo's text and the idempotency key."""
+    version, paths, methods, spelled = DIALECTS[dialect]
     text = b"%d" % chunks if chunks else b"echo " + NUMBER
-    body = BODY % (b"SendStreamingMessage" if chunks else b"SendMessage", NUMBER, text)
+    body = spelled % (NUMBER, text)
+    if method := methods[chunks > 0]:
+        body = RPC % (method, body)
+    else:
+        path = path.rstrip("/") + paths[chunks > 0]
     length = len(body.replace(NUMBER, b"000000000"))
+    said = b"A2A-Version: " + version + b"\r\n" if version else b""
     more = b"Idempotency-Key: bench-" + NUMBER + b"\r\n" if key else b""
-    return HEAD % (path.encode(), port, more, length) + body
+    return HEAD % (path.encode(), port, said, more, length) + body
 
 
 class Unary:
@@ -60,7 +82,8 @@ class Unary:
             return None
         self.buffer = b""
         # The text must be there twice when the answer repeats the message; at least once it must.
-        return received.startswith(b"HTTP/1.1 200") and COMPLETED in received and self.text in received
+        is_right = received.startswith(b"HTTP/1.1 200") and COMPLETED(received) is not None
+        return is_right and self.text in received
 
 
 def _whole(received: bytes, end: int) -> bool:
@@ -95,7 +118,7 @@ class Stream:
         self.tail = (self.tail + received)[-2048:]
         if not self.tail.endswith(LAST_CHUNK):
             return None
-        return self.events >= self.chunks + 2 and COMPLETED in self.tail
+        return self.events >= self.chunks + 2 and COMPLETED(self.tail) is not None
 
 
 def opened(port: int, count: int) -> list[socket.socket]:
@@ -202,13 +225,14 @@ def main() -> None:
     flags.add_argument("--first", type=int, default=1, help="the first message's number")
     flags.add_argument("--drain", type=float, default=60.0)
     flags.add_argument("--key", action="store_true", help="send an Idempotency-Key")
+    flags.add_argument("--dialect", choices=DIALECTS, default="1.0 JSON-RPC")
     asked = flags.parse_args()
     sockets = opened(asked.port, asked.connections)
     if asked.chunks:
         connections = {one.fileno(): Stream(one, asked.chunks) for one in sockets}
     else:
         connections = {one.fileno(): Unary(one) for one in sockets}
-    request = template(asked.port, asked.path, asked.chunks, asked.key)
+    request = template(asked.port, asked.path, asked.chunks, asked.key, asked.dialect)
     seconds = 3600.0 if asked.count else asked.seconds
     gc.disable()
     try:

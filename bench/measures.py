@@ -9,7 +9,20 @@ from dataclasses import dataclass
 
 from book import Book
 from environments import HERE, ours, python_of
-from nodes import FLOOR, OURS_MEMORY, OURS_SQLITE, ROWS, SDK_MEMORY, Row, running, verify_echo, verify_stream
+from load import DIALECTS
+from nodes import (
+    FLOOR,
+    OURS_MEMORY,
+    OURS_SQLITE,
+    ROWS,
+    SDK_MEMORY,
+    Row,
+    gateways,
+    running,
+    through,
+    verify_echo,
+    verify_stream,
+)
 from processes import Failed, Served, load, run, settle
 
 ALWAYS = 1000
@@ -56,6 +69,45 @@ def stream(book: Book, turn: int, seconds: float, is_quick: bool = False) -> Non
                 rounds = cell.rounds[row.slowness]
                 if turn < rounds and not (is_quick and rounds < ALWAYS):
                     _measure(book, "stream", row, nodes[row], cell, turn, seconds)
+
+
+def versions(book: Book, turn: int, seconds: float) -> None:
+    """One node of ours, asked in each version; and our client, which asks it in each."""
+    with running(OURS_MEMORY, "echo") as served:
+        for dialect in _turned_round(list(DIALECTS), turn):
+            settle()
+            try:
+                load(served, connections=8, seconds=0.3, dialect=dialect)
+                figures = load(served, connections=16, seconds=seconds, dialect=dialect)
+            except Failed as problem:
+                book.fault("versions", dialect, "served", problem)
+                continue
+            book.add("versions", dialect, "served", turn, figures)
+        for dialect in _turned_round(list(DIALECTS), turn):
+            settle()
+            version, binding = dialect.split(" ")
+            name = {"JSON-RPC": "JSONRPC", "REST": "HTTP+JSON"}[binding]
+            _client(book, "ours", served, 16, turn, seconds, ("versions", dialect, "called"), version, name)
+
+
+def gateway(book: Book, turn: int, seconds: float) -> None:
+    """What a call costs more on its way through: a proxy that reads nothing, and our gateway, before the floor."""
+    with running(FLOOR, "echo") as behind:
+        for name, command in _turned_round(gateways(behind), turn):
+            settle()
+            try:
+                with through(name, command) as served:
+                    load(served, connections=8, seconds=0.3)
+                    figures = load(served, connections=16, seconds=seconds)
+            except (Failed, OSError) as problem:
+                book.fault("gateway", name, "16", problem)
+                continue
+            book.add("gateway", name, "16", turn, figures)
+
+
+def _turned_round(several: list, turn: int) -> list:
+    at = turn % len(several)
+    return several[at:] + several[:at]
 
 
 def _started(
@@ -112,20 +164,30 @@ def client(book: Book, turn: int, seconds: float) -> None:
                 _client(book, name, served, in_flight, turn, seconds)
 
 
-def _client(book: Book, name: str, served: Served, in_flight: int, turn: int, seconds: float) -> None:
-    if book.has_failed("client", name, str(in_flight)):
+def _client(
+    book: Book,
+    name: str,
+    served: Served,
+    in_flight: int,
+    turn: int,
+    seconds: float,
+    place: tuple[str, str, str] | None = None,
+    *how: str,
+) -> None:
+    place = place or ("client", name, str(in_flight))
+    if book.has_failed(*place):
         return
     python = sys.executable if name == "ours" else python_of(name)
     script = str(HERE / "clients" / f"{name.replace('-', '_')}.py")
-    flags = [f"http://127.0.0.1:{served.port}", str(in_flight), str(seconds)]
+    flags = [f"http://127.0.0.1:{served.port}", str(in_flight), str(seconds), *how]
     try:
         figures = json.loads(run([python, script, *flags], seconds + 60, ours() if name == "ours" else None))
         if figures["wrong"] or not figures["answers"]:
             raise Failed(f"{figures['wrong']} of {figures['answers']} answers were wrong")
     except (Failed, ValueError) as problem:
-        book.fault("client", name, str(in_flight), problem)
+        book.fault(*place, problem)
         return
-    book.add("client", name, str(in_flight), turn, figures)
+    book.add(*place, turn, figures)
 
 
 def memory(book: Book, turn: int, tasks: int) -> None:

@@ -109,6 +109,28 @@ def running(row: Row, agent: str, env: dict[str, str] | None = None):
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def gateways(behind: Served) -> list[tuple[str, list[str]]]:
+    """Ways through to a node: the command of each, to which its port is added."""
+    url = f"http://127.0.0.1:{behind.port}"
+    return [
+        ("aiohttp proxy", [sys.executable, str(HERE / "rows" / "proxy.py"), url, "--port"]),
+        ("our gateway", [sys.executable, "-m", "dragoman", "gateway", url, "--port"]),
+    ]
+
+
+@contextmanager
+def through(name: str, command: list[str]):
+    """One way through, at work on a port of its own."""
+    port = free_port()
+    log = place() / "logs" / f"{name.replace(' ', '-')}.log"
+    served = Served(name, spawn([*command, str(port)], log, ours()), port)
+    try:
+        _wait(served, log)
+        yield served
+    finally:
+        stop(served.process)
+
+
 def exchange(
     served: Served, method: str, path: str, body: bytes | None = None, seconds: float = 60
 ) -> tuple[int, bytes]:

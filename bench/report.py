@@ -23,6 +23,14 @@ SECTIONS = {
         "clients against the floor; cells are calls in flight",
         (("per_second", "calls/s"), ("p50_ms", "p50 ms"), ("p99_ms", "p99 ms"), ("cpu_us", "CPU µs/call")),
     ),
+    "versions": (
+        "each version at 16 connections: one node that serves it, and our client that calls it",
+        (("per_second", "calls/s"), ("p50_ms", "p50 ms"), ("p99_ms", "p99 ms"), ("cpu_us", "CPU µs/call")),
+    ),
+    "gateway": (
+        "through to the floor at 16 connections: what the process between costs",
+        (("per_second", "req/s"), ("p50_ms", "p50 ms"), ("p99_ms", "p99 ms"), ("cpu_us", "CPU µs/req added")),
+    ),
     "memory": (
         "resident memory per 10,000 finished tasks",
         (("mb_per_10k", "MB/10k tasks"), ("rss_mb", "RSS MB at the end")),

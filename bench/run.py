@@ -11,7 +11,7 @@ import report
 from book import Book
 from durability import Seeded, first_answer, recovery
 from goals import judged
-from measures import client, imports, memory, stream, unary
+from measures import client, gateway, imports, memory, stream, unary, versions
 from processes import Failed, all_stopped_at_the_end
 
 SECTIONS = tuple(report.SECTIONS)
@@ -48,6 +48,10 @@ def measure(book: Book, asked: argparse.Namespace) -> None:
             stream(book, turn, asked.seconds, quick)
         if "client" in asked.sections:
             client(book, turn, asked.seconds)
+        if "versions" in asked.sections:
+            versions(book, turn, asked.seconds)
+        if "gateway" in asked.sections:
+            gateway(book, turn, asked.seconds)
         if "memory" in asked.sections and turn < 3:
             memory(book, turn, 2_000 if quick else 20_000)
         if "import" in asked.sections:
