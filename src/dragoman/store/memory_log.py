@@ -21,10 +21,14 @@ _BELONGS = b'"contextId":"\x02","taskId":"\x01"'
 # Inner phrases first: the outer ones are spelled with what those became.
 _PHRASES = ((_STATUS, b"\x03"), (_ARTIFACT, b"\x04"), (_BELONGS, b"\x05"))
 _SEPARATOR = b"\n"
+# A longer log is long because of what it carries: to pack it would copy that, and save next to nothing.
+PACKED_BYTES_MAX = 256 * 1024
 
 
-def pack(events: list[bytes], task_id: str, context: str) -> bytes:
-    """All events as one short string of bytes."""
+def pack(events: list[bytes], task_id: str, context: str) -> bytes | list[bytes]:
+    """All events as one short string of bytes; those of a long log as they are."""
+    if sum(map(len, events)) > PACKED_BYTES_MAX:
+        return events
     packed = _SEPARATOR.join(events).replace(task_id.encode(), b"\x01")
     if context:
         packed = packed.replace(context.encode(), b"\x02")
