@@ -19,6 +19,7 @@ from ..model.operations.a2a import Send as Ask
 from ..model.peer import Caller, SystemClock
 from ..wire import jsonrpc, rest
 from ..wire.guard import BODY_BYTES_MAX
+from ..wire.sse import frame
 from ..wire.versions import said
 from .mount import Mount
 from .streams import ENDS, ENDS_AT_QUESTION, Streams, past_questions
@@ -341,7 +342,10 @@ async def _send(
 async def _fail(send: Send, asked: Asked, wrong: AgentError) -> None:
     headers = [(b"retry-after", b"%d" % wrong.retry_seconds)] if wrong.retry_seconds else []
     status, body = asked.failed(wrong)
-    await _send(send, status, body, headers, asked.media_type)
+    if status == 200 and asked.refuses_in_stream:
+        await _send(send, status, frame(0, body), headers, b"text/event-stream")
+    else:
+        await _send(send, status, body, headers, asked.media_type)
 
 
 def _error_item(asked: Asked, wrong: AgentError) -> bytes:

@@ -44,7 +44,7 @@ def spell_card(card: Card, version: str, *, keeps_history: bool = True) -> bytes
         elder, newest = _spell_0_3(card, keeps_history), msgspec.to_builtins(card)
         schemes: Json = newest.get("securitySchemes", {})
         merged = {**elder, **newest}
-        merged["capabilities"] = {**elder["capabilities"], **newest["capabilities"]}
+        merged["capabilities"] = {**newest["capabilities"], "stateTransitionHistory": keeps_history}
         merged["skills"] = [
             {**one, **other} for one, other in zip(elder["skills"], newest["skills"], strict=True)
         ]
@@ -217,8 +217,8 @@ def _elder_card(members: Members) -> Card:
         _elder_interfaces(members),
         members.text("version"),
         _capabilities(members),
-        members.texts("defaultInputModes") or _MODES,
-        members.texts("defaultOutputModes") or _MODES,
+        _modes(members, "defaultInputModes"),
+        _modes(members, "defaultOutputModes"),
         members.each(_skill, "skills"),
         provider=members.one(_provider, "provider"),
         documentation_url=members.text("documentationUrl") or None,
@@ -227,8 +227,9 @@ def _elder_card(members: Members) -> Card:
     )
 
 
-# What 0.1 takes for said.
-_MODES: Final = ("text",)
+def _modes(members: Members, name: str) -> tuple[str, ...]:
+    """In 0.1 text is what an agent takes and gives that says nothing of it."""
+    return members.texts(name) if members.has(name) else ("text",)
 
 
 def _elder_interfaces(members: Members) -> tuple[Interface, ...]:

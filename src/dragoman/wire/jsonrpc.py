@@ -121,6 +121,12 @@ class Asked:
         """Whether the id may be one of the caller's own choice."""
         return self.dialect.names_tasks or self.elder is not None
 
+    @property
+    def refuses_in_stream(self) -> bool:
+        """Whether an error is read only as an event of the stream that was asked for."""
+        operation = getattr(self, "operation", None)
+        return operation is not None and operation.kind == "watch" and self.dialect.refuses_in_stream
+
     def _settle(self, task_id: str) -> None:
         """Now that the task is known by its own id, so is the dialect."""
         if self.elder is not None and task_id != self.task_id:

@@ -67,14 +67,15 @@ class Place(Struct, frozen=True):
 
 def place_of(path: str) -> Place | None:
     """The place at a path below an agent (as it was sent, percent signs and all); None if there is none."""
-    segments = [unquote(segment) for segment in path.split("/")[1:]]
+    # What separates is told from what is escaped before anything is unescaped.
+    segments = path.split("/")[1:]
     is_below_v1 = segments[:1] == ["v1"]
     if is_below_v1:
         del segments[0]
     for tenant in ("", *segments[:1]):
         pattern, id = _pattern(segments[1:] if tenant else segments)
         if pattern in _PATHS:
-            return Place(_PATHS[pattern], id, tenant, is_below_v1)
+            return Place(_PATHS[pattern], unquote(id), unquote(tenant), is_below_v1)
     return None
 
 
@@ -97,6 +98,7 @@ class Asked:
     __slots__ = ("_forms", "_rules", "dialect", "media_type", "operation", "place", "request")
     names_tasks = False
     needs_body = False
+    refuses_in_stream = False
 
     def __init__(
         self, place: Place, rules: Rules, forms: MutableMapping[str, str], accept: bytes = b""

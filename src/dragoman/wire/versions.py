@@ -47,7 +47,7 @@ class Dialect:
     the agent asks back. `begins_with_task`: a stream must show the task before what happens to it. `skips`:
     a stream may go from submitted straight to the end. `calls_by_uuid`: the id of a JSON-RPC call is one.
     `repeats_artifacts`: the last event brings the artifacts, those that were streamed too. `says_tenants`:
-    requests name the tenant they are for.
+    requests name the tenant they are for. `refuses_in_stream`: who asks for a stream reads a refusal only there.
     """
 
     version: str
@@ -63,6 +63,7 @@ class Dialect:
     calls_by_uuid: bool = False
     repeats_artifacts: bool = False
     says_tenants: bool = False
+    refuses_in_stream: bool = False
 
     def name_of(self, operation: Operation) -> str:
         """What the operation is called here; empty when it does not exist."""
@@ -108,9 +109,17 @@ _ROWS = (
         extensions="A2A-Extensions",
         says_tenants=True,
     ),
-    Dialect("0.3", "JSONRPC", KIND, "jsonrpc_0_3", header="0.3", extensions=_BEFORE_1_0),
+    Dialect(
+        "0.3",
+        "JSONRPC",
+        KIND,
+        "jsonrpc_0_3",
+        header="0.3",
+        extensions=_BEFORE_1_0,
+        refuses_in_stream=True,
+    ),
     Dialect("0.3", "HTTP+JSON", TWICE, "rest_0_3", header="0.3", extensions=_BEFORE_1_0),
-    Dialect("0.2", "JSONRPC", KIND, "jsonrpc_0_3", extensions=_BEFORE_1_0),
+    Dialect("0.2", "JSONRPC", KIND, "jsonrpc_0_3", extensions=_BEFORE_1_0, refuses_in_stream=True),
     Dialect("0.2", "HTTP+JSON", TWICE, "rest_0_3", extensions=_BEFORE_1_0),
     Dialect(
         "0.1",
