@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+# Assertions stand there too, so what they compared is told.
+pytest.register_assert_rewrite("tests.peers.cases")
+
 SCALE = int(os.environ.get("DRAGOMAN_TEST_SCALE", "1"))
 SECONDS = 60.0
 

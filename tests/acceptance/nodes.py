@@ -238,9 +238,6 @@ class Caller:
             async for piece in answer.content.iter_any():
                 *blocks, rest = (rest + piece).split(b"\n\n")
                 for block in blocks:
-                    if b"Last-Event-ID: " in block and block.startswith(b":"):
-                        self.hints += 1
-                        self.wrong_hints += int(block.rpartition(b" ")[2]) != at
                     fields = dict(
                         line.split(b": ", 1) for line in block.split(b"\n") if not line.startswith(b":")
                     )
@@ -251,6 +248,10 @@ class Caller:
                         raise Refused(200, answer.headers, value["error"])
                     at = int(fields[b"id"])
                     yield at, value["result"]
+            # A node that closes says so in a comment at the very end.
+            if rest.startswith(b":") and b"Last-Event-ID: " in rest:
+                self.hints += 1
+                self.wrong_hints += int(rest.rpartition(b" ")[2]) != at
 
     async def get(self, task: str, agent: str = "") -> Any:
         return await self.ask("GetTask", {"id": task}, agent=agent)

@@ -75,7 +75,10 @@ async def test_a_stream_is_resumed_by_its_cursor_through_a_gateway(binding: str,
 
 
 async def test_tasks_keep_the_names_that_callers_of_0_1_give_them() -> None:
-    """Shows: C6. The agent behind gives ids of its own and never hears the name."""
+    """The agent behind gives ids of its own and never hears the name.
+
+    Shows: C6
+    """
     async with gate() as it, it.client(dialect="0.1") as client:
         asked = await client.send("ask who", task_id="mine")
         assert (asked.id, asked.state.word) == ("mine", "input-required")  # type: ignore[union-attr]

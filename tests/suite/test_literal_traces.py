@@ -186,7 +186,10 @@ async def test_a_cancel_that_comes_too_late_changes_nothing_and_is_no_error() ->
 
 
 async def test_a_task_of_a_used_name_is_the_same_task_and_what_it_is_told_decides() -> None:
-    """Shows: C6. Said again as it was said, it is a retry; another message to a task that is over is refused."""
+    """Said again as it was said, it is a retry; another message to a task that is over is refused.
+
+    Shows: C6
+    """
     send = OPENING.replace("tasks/sendSubscribe", "tasks/send")
     async with compliance() as raw:
         first = await raw.post(send)

@@ -40,9 +40,7 @@ def test_our_own_cards_are_flawless_in_every_version(version: str) -> None:
 def test_the_hybrid_card_is_said_to_be_more_than_one_version_has() -> None:
     [finding] = check_card(spelled(HYBRID))
     assert finding.severity == "warning"
-    assert finding.words.startswith(
-        "Version 1.0 has no authentication, preferredTransport, protocolVersion"
-    )
+    assert finding.words.startswith("Version 1.0 has no authentication, preferredTransport, protocolVersion")
 
 
 BROKEN = [

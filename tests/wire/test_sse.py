@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.wire.sse import Item, Reader, frame, retry_after
+from dragoman.wire.sse import KEEP_ALIVE, Item, Reader, frame, retry_after
 
 VECTORS = sorted((Path(__file__).parent.parent / "vectors" / "sse").glob("*.txt"))
 Found = list[tuple[str, str, str]]
@@ -143,3 +143,12 @@ def test_keep_alives_are_counted_and_the_wanted_wait_is_kept() -> None:
     """Shows: F23"""
     items, reader = _read([b":\n\n: ping\n\n" + retry_after(2000)])
     assert (items, reader.beats, reader.retry_ms) == ([], 2, 2000)
+
+
+def test_what_stands_between_events_is_never_one_to_a_reader_that_makes_events_without_data() -> None:
+    """httpx-sse does, once an id was said, and clients of a2a-sdk before 0.3.26 and some of later ones then fail."""
+    for between in (KEEP_ALIVE, retry_after(2000)):
+        assert between.endswith(b"\n")
+        assert b"\n\n" not in between
+        items, _ = _read([frame(1, b"a"), between, frame(2, b"b")])
+        assert [(item.id, item.data) for item in items] == [("1", b"a"), ("2", b"b")]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from hypothesis import settings
 from hypothesis import strategies as st
 
+from dragoman.model.card import Capabilities, Card, Extension, Interface, Provider, Signature, Skill
 from dragoman.model.events import (
     ArtifactChanged,
     ArtifactUpdate,
@@ -16,21 +18,26 @@ from dragoman.model.events import (
     StatusUpdate,
     TaskCreated,
 )
-from dragoman.model.operations import Configuration, Send
+from dragoman.model.operations import Cancel, Configuration, Get, List, Request, Send, Subscribe
 from dragoman.model.task import Artifact, Message, Part, Role, State, Status, Task
 
 __all__ = [
+    "PATIENT",
     "artifacts",
+    "cards",
     "events",
     "json_objects",
     "json_values",
     "messages",
     "parts",
+    "requests",
     "sends",
     "statuses",
     "tasks",
 ]
 
+# A machine under load is slow, and no example says how fast it must be.
+PATIENT = settings(deadline=None)
 INT32_MAX = 2**31 - 1
 # The guard lets no zero byte in, and half a surrogate pair is no UTF-8.
 LETTERS = st.characters(exclude_categories=("Cs",), exclude_characters="\0")
@@ -40,7 +47,9 @@ MEDIA_TYPES = st.sampled_from(["", "text/plain", "application/json"])
 FILENAMES = st.sampled_from(["", "a.txt", "ü.png"])
 MOMENTS = st.sampled_from(["", "2026-01-31T12:00:00.000Z", "2026-12-31T23:59:59.999999Z"])
 # Some keys are those with which codecs mark what they moved.
-KEYS = TEXTS | st.sampled_from(["value", "mediaType", "filename", "data_part_compat", "kind", "message_id"])
+KEYS = TEXTS | st.sampled_from(
+    ["value", "data", "mediaType", "filename", "data_part_compat", "urn:dragoman:part", "kind", "message_id"]
+)
 SCALARS = (
     st.none()
     | st.booleans()
@@ -76,7 +85,9 @@ def parts() -> st.SearchStrategy[Part]:
     """A part holds exactly one of text, raw, url and data."""
     content = (
         st.fixed_dictionaries({"text": TEXTS})
-        | st.fixed_dictionaries({"raw": st.binary(max_size=6)})
+        | st.fixed_dictionaries(
+            {"raw": st.binary(max_size=6) | st.sampled_from([b"abcd", b"YWI=", b"WVdJPQ=="])}
+        )
         | st.fixed_dictionaries({"url": st.sampled_from(["", "https://a.example/b"])})
         | st.fixed_dictionaries({"data": json_values()})
     )
@@ -180,6 +191,91 @@ def sends() -> st.SearchStrategy[Send]:
         configuration=configuration,
         metadata=_metadata(),
         tenant=st.just("") | st.just("t"),
+    )
+
+
+def requests() -> st.SearchStrategy[tuple[str, Request]]:
+    """A request of any operation, with the operation's name."""
+    tenants = st.just("") | st.just("t")
+    lengths = st.none() | st.integers(0, INT32_MAX)
+    lists = st.builds(
+        List,
+        context_id=st.just("") | IDS,
+        status=st.none() | st.sampled_from([state for state in State if state is not State.UNKNOWN]),
+        status_timestamp_after=st.sampled_from(["", "2026-01-31T12:00:00.000Z"]),
+        page_size=st.none() | st.integers(1, 100),
+        page_token=TEXTS,
+        history_length=lengths,
+        include_artifacts=st.booleans(),
+        tenant=tenants,
+    )
+    return st.one_of(
+        st.tuples(st.sampled_from(["send", "stream"]), sends()),
+        st.tuples(st.just("get"), st.builds(Get, IDS, lengths, tenants)),
+        st.tuples(st.just("list"), lists),
+        st.tuples(st.just("cancel"), st.builds(Cancel, IDS, _metadata(), tenants)),
+        st.tuples(st.just("subscribe"), st.builds(Subscribe, IDS, tenants)),
+    )
+
+
+FLOW = {"tokenUrl": "https://auth.example/token", "scopes": {"read": "Read."}}
+SCHEMES = {
+    "key": {"apiKeySecurityScheme": {"location": "header", "name": "X-Key", "description": "A key."}},
+    "bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer", "bearerFormat": "JWT"}},
+    "oauth": {"oauth2SecurityScheme": {"flows": {"clientCredentials": FLOW}}},
+    "code": {
+        "oauth2SecurityScheme": {
+            "flows": {
+                "authorizationCode": {
+                    **FLOW,
+                    "authorizationUrl": "https://auth.example/",
+                    "pkceRequired": True,
+                }
+            },
+            "oauth2MetadataUrl": "https://auth.example/meta",
+        }
+    },
+    "open_id": {"openIdConnectSecurityScheme": {"openIdConnectUrl": "https://auth.example/id"}},
+    "tls": {"mtlsSecurityScheme": {}},
+}
+
+
+def cards() -> st.SearchStrategy[Card]:
+    """A card as 1.0 allows it; security schemes and who requires which are free JSON to the model."""
+    names = st.lists(st.sampled_from(sorted(SCHEMES)), max_size=3, unique=True)
+    scopes = st.lists(st.sampled_from(["read", "write"]), max_size=2, unique=True)
+    requirement = st.dictionaries(
+        st.sampled_from(sorted(SCHEMES)), st.fixed_dictionaries({"list": scopes}), max_size=2
+    )
+    requirements = st.lists(st.fixed_dictionaries({"schemes": requirement}), max_size=2).map(tuple)
+    modes = st.lists(st.sampled_from(["text/plain", "image/png"]), max_size=2).map(tuple)
+    said = st.none() | st.booleans()
+    interfaces = st.builds(
+        Interface,
+        st.sampled_from(["https://a.example/", "https://a.example/rpc", "rpc"]),
+        st.sampled_from(["JSONRPC", "HTTP+JSON", "GRPC"]),
+        st.sampled_from(["1.0", "0.3"]),
+        st.sampled_from(["", "t"]),
+    )
+    extensions = st.builds(Extension, IDS, TEXTS, st.booleans(), _metadata())
+    skills = st.builds(Skill, IDS, TEXTS.filter(bool), TEXTS, modes, modes, modes, modes, requirements)
+    signatures = st.builds(Signature, IDS, IDS, _metadata())
+    return st.builds(
+        Card,
+        name=IDS,
+        description=TEXTS,
+        supported_interfaces=st.lists(interfaces, min_size=1, max_size=3, unique=True).map(tuple),
+        version=st.sampled_from(["1", "2.1.0"]),
+        capabilities=st.builds(Capabilities, said, said, st.lists(extensions, max_size=2).map(tuple), said),
+        default_input_modes=modes,
+        default_output_modes=modes,
+        skills=st.lists(skills, max_size=2).map(tuple),
+        provider=st.none() | st.builds(Provider, IDS, IDS),
+        documentation_url=st.none() | st.just("https://docs.example/"),
+        security_schemes=names.map(lambda found: {name: SCHEMES[name] for name in found}),
+        security_requirements=requirements,
+        signatures=st.lists(signatures, max_size=1).map(tuple),
+        icon_url=st.none() | st.just("https://a.example/icon.png"),
     )
 
 

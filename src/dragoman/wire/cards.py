@@ -299,11 +299,12 @@ def _signature(value: Any, at: str) -> Signature:
 
 def _security(card: Members) -> tuple[Json, tuple[Json, ...]]:
     """The schemes, and who needs which."""
-    value, at = card.find("securitySchemes")
-    if value is None and card.has("authentication"):
+    said = card.free("securitySchemes")
+    if not said and card.has("authentication"):
         return _authenticated(card)
-    said = card.free("securitySchemes") or {}
-    return {name: _scheme(one, f"{at}.{name}") for name, one in said.items()}, _requirements(card)
+    at = card.find("securitySchemes")[1]
+    schemes = {name: _scheme(one, f"{at}.{name}") for name, one in (said or {}).items()}
+    return schemes, _requirements(card)
 
 
 def _authenticated(card: Members) -> tuple[Json, tuple[Json, ...]]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from ..model.task import Metadata, Part
 from .members import Members, Misfit, anything, in_bytes
 
-__all__ = ["read_part", "spell_marked", "spell_proto"]
+__all__ = ["is_twice", "read_part", "spell_marked", "spell_proto"]
 
 # The convention of the protocol's own SDK for JSON that is no object.
 WRAPPED: Final = "data_part_compat"
@@ -154,6 +154,14 @@ def _file(members: Members, metadata: Metadata | None) -> Part:
 
 # The last is how OpenFang names them.
 _BYTES: Final = ("bytes", "raw", "data")
+
+
+def is_twice(encoded: str) -> bool:
+    """Whether bytes are in base64 of their base64, as far as can be seen; who encodes once is rarely taken for it."""
+    try:
+        return _B64.fullmatch(base64.b64decode(encoded)) is not None
+    except ValueError:
+        return True
 
 
 def _once(raw: bytes) -> bytes:

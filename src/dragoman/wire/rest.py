@@ -20,6 +20,7 @@ from ..model.peer import Answer
 from ..model.task import Task
 from . import guard
 from .codec import Ends, FreshId, Voice
+from .parts import is_twice
 from .refusals import details_of
 from .versions import DIALECTS, FORMS, NEWEST, Dialect, said
 
@@ -28,7 +29,6 @@ __all__ = ["A2A_JSON", "FORMS_MAX", "Asked", "Place", "Rules", "place_of"]
 JSON, A2A_JSON = b"application/json", b"application/a2a+json"
 _BINDING = "HTTP+JSON"
 _NEWEST = DIALECTS[_BINDING, NEWEST]
-_KIND = FORMS["kind"]
 # How many tasks it is remembered of that they were opened in a form that only bodies show.
 FORMS_MAX = 10_000
 # The paths below an agent, with `{id}` and `{config}` where ids stand, and what each method there is.
@@ -199,7 +199,7 @@ class Asked:
 
     def replied(self, answer: Answer) -> bytes:
         """The body of an answer."""
-        if self.dialect is _KIND and isinstance(answer.value, Task):
+        if isinstance(answer.value, Task):
             self._remember(answer.value.id)
         return self.dialect.codec.spell_reply(self.operation, answer)
 
@@ -211,8 +211,9 @@ class Asked:
 
     def _remember(self, task_id: str) -> None:
         """Who opened a task in a form that bodies alone show is answered in it when there is no body."""
-        if self.dialect is _KIND:
-            self._forms[task_id] = "kind"
+        form = self.dialect.version.partition("/")[2]
+        if form and form != self._rules.form_0_3:
+            self._forms[task_id] = form
             if len(self._forms) > FORMS_MAX:
                 del self._forms[next(iter(self._forms))]
 
@@ -247,14 +248,19 @@ def _decode(body: bytes) -> Any:
         raise error("ParseError", f"The body is not JSON: {wrong}") from None
 
 
+class _File(Struct, rename="camel"):
+    file_with_bytes: str = ""
+
+
 class _Part(Struct):
     kind: object = None
+    file: _File | None = None
 
 
 class _Message(Struct):
     kind: object = None
     role: object = None
-    content: msgspec.Raw = msgspec.Raw()
+    content: list[_Part] = []
     parts: list[_Part] = []
 
 
@@ -274,4 +280,7 @@ def _look(body: bytes) -> str:
         return ""
     if message.kind or message.role in ("user", "agent") or any(part.kind for part in message.parts):
         return "kind"
-    return "proto" if bytes(message.content) else ""
+    files = [part.file.file_with_bytes for part in message.content if part.file is not None]
+    if any(encoded and not is_twice(encoded) for encoded in files):
+        return "once"
+    return "proto" if message.content else ""
