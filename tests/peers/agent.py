@@ -10,7 +10,7 @@ import asyncio
 import json
 import signal
 
-from dragoman import Agent, Node, Turn
+from dragoman import Agent, Node, Part, Turn
 from dragoman.app.config import Config, NodeConfig
 
 # Between two chunks, so that a stream lasts long enough to be cut in its middle.
@@ -25,6 +25,10 @@ async def take(turn: Turn) -> object:
             return rest
         case "mirror":
             await turn.artifact(turn.parts[1:], "mirror")
+        case "size":
+            return str(len(turn.parts[1].raw or b""))
+        case "file":
+            await turn.artifact([Part(raw=bytes(range(256)), media_type="application/octet-stream")], "file")
         case "chunks":
             async with turn.stream("count") as out:
                 for number in range(int(rest)):

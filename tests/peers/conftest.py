@@ -4,135 +4,169 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import sys
-import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
-from threading import Timer
 from typing import Any
 
 import pytest
 
-from tests.peers.environments import HOME, PEERS, Missing, Peer, environ
+from tests.peers.cases import RECONNECT, THEY, WE, Case
+from tests.peers.cells import CELLS, GAPS, Cell, Line, cases_of
+from tests.peers.environments import HOME, Missing
+from tests.peers.talking import Agents, Ours, Theirs, driving, environ, running
 
 HERE = Path(__file__).parent
 TABLE = HOME / "compat.json"
-START_SECONDS_MAX = 60
-# What does not work by a peer's fault: it must fail, and says why.
-GAPS = {
-    (gap["peer"], gap["direction"], gap["behaviour"]): gap
-    for gap in tomllib.loads((HERE / "gaps.toml").read_text()).get("gap", ())
-}
-DIRECTIONS = {"test_they_call_us.py": "they call us", "test_we_call_them.py": "we call them"}
+DIRECTIONS = {"test_they_call_us.py": THEY, "test_we_call_them.py": WE}
 
-rows: dict[tuple[str, str, str], dict[str, str]] = {}
+Key = tuple[str, ...]
+rows: dict[Key, dict[str, str]] = {}
 missing: dict[str, str] = {}
 
 
-@contextmanager
-def running(command: list[str], environment: dict[str, str]) -> Iterator[str]:
-    """A server as a process of its own; gives the line it says when it is ready."""
-    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each case in each cell of a direction; reconnecting is a test of its own."""
+    direction = DIRECTIONS.get(metafunc.definition.path.name)
+    if direction is None:
+        return
+    takes_case = "case" in metafunc.fixturenames
+    found = []
+    for cell in (one for one in CELLS if one.direction == direction):
+        for case in cases_of(cell):
+            if (case is RECONNECT) == takes_case:
+                continue
+            marks = [
+                pytest.mark.xfail(reason=gap.reason, strict=not gap.sometimes)
+                for gap in GAPS
+                if gap.covers(cell, case)
+            ]
+            values = (cell, case) if takes_case else (cell,)
+            found.append(pytest.param(*values, id=f"{cell}-{case.name}", marks=marks))
+    metafunc.parametrize(("cell", "case") if takes_case else ("cell",), found)
+
+
+class Stage:
+    """One cell at a time: whatever it needs runs until the next one is asked for."""
+
+    def __init__(self) -> None:
+        self._cell: Cell | None = None
+        self._line: Line | None = None
+        self._running = ExitStack()
+        self._always = ExitStack()
+        self._ours: Agents = {}
+
+    def line(self, cell: Cell) -> Line:
+        if self._cell is not cell:
+            self._running.close()
+            self._cell = cell
+            self._line = None
+            self._line = self._they_call(cell) if cell.direction == THEY else self._we_call(cell)
+        assert self._line is not None, "it could not be started, as the first test said"
+        return self._line
+
+    def close(self) -> None:
+        self._running.close()
+        self._always.close()
+
+    def _they_call(self, cell: Cell) -> Line:
+        if not self._ours:
+            program = [sys.executable, str(HERE / "agent.py")]
+            self._ours = self._always.enter_context(running(program, dict(os.environ), HOME / "ours.log"))
+        peer, dialect = cell.peer, cell.dialect
+        version = dialect.version.partition("/")[0]
+        program = [*peer.program("client"), dialect.binding, version, json.dumps(self._ours)]
+        driver = self._running.enter_context(driving(program, peer.home / "client.log"))
+
+        @asynccontextmanager
+        async def talk() -> AsyncIterator[Theirs]:
+            yield Theirs(driver, dialect, peer.spelling)
+
+        return talk
+
+    def _we_call(self, cell: Cell) -> Line:
+        peer = cell.peer
+        server = running(peer.program("server"), environ(), peer.home / "server.log")
+        agents = self._running.enter_context(server)
+        return lambda: Ours.talk(agents, cell.dialect)
+
+
+@pytest.fixture(scope="session")
+def stage() -> Iterator[Stage]:
+    it = Stage()
     try:
-        assert process.stdout is not None
-        late = Timer(START_SECONDS_MAX, process.kill)
-        late.start()
-        line = process.stdout.readline().strip()
-        late.cancel()
-        assert line, f"{command} ended, or was not ready in {START_SECONDS_MAX} s"
-        yield line
+        yield it
     finally:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.communicate(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
+        it.close()
 
 
-@pytest.fixture(scope="session", params=PEERS)
-def peer(request: pytest.FixtureRequest) -> Peer:
-    """Another party, with its environment made."""
-    found = PEERS[request.param]
+@pytest.fixture
+def line(stage: Stage, cell: Cell) -> Line:
+    """A way to talk in a cell: with the other party's program running."""
     try:
-        found.made()
+        cell.peer.made()
     except Missing as why:
-        missing[found.name] = str(why)
+        missing[str(why)] = str(why)
         if os.environ.get("CI") == "true":
             pytest.fail(f"could not be installed: {why}")
         pytest.skip(f"could not be installed: {why}")
-    return found
-
-
-@pytest.fixture(scope="session")
-def ours() -> Iterator[dict[str, str]]:
-    """The addresses of our agents, served by a process of their own."""
-    with running([sys.executable, str(HERE / "agent.py")], dict(os.environ)) as line:
-        yield json.loads(line)
-
-
-@pytest.fixture(scope="session")
-def theirs(peer: Peer) -> Iterator[str]:
-    """The address of the agent that another party serves."""
-    with running(peer.program("server"), environ()) as line:
-        yield line
+    return stage.line(cell)
 
 
 # The table.
 
 
-def _row(item: pytest.Item) -> tuple[str, str, str] | None:
-    direction = DIRECTIONS.get(item.path.name)
-    call = getattr(item, "callspec", None)
-    name = call.params.get("peer") if call else None
-    if direction is None or name is None:
-        return None
-    case = call.params.get("case")
-    behaviour = case.behaviour if case else item.originalname.removeprefix("test_").replace("_", " ")
-    return name, direction, behaviour
+def _key(cell: Cell, case: Case) -> dict[str, str]:
+    return {
+        "peer": cell.peer.name,
+        "release": cell.peer.version,
+        "binding": cell.dialect.binding,
+        "version": cell.dialect.version,
+        "direction": cell.direction,
+        "operation": case.operation,
+        "behaviour": case.behaviour,
+    }
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.peers)
-            row = _row(item)
-            if row in GAPS:
-                gap = GAPS[row]
-                item.add_marker(pytest.mark.xfail(reason=gap["reason"], strict=not gap.get("sometimes")))
+    ours = [item for item in items if HERE in item.path.parents]
+    for item in ours:
+        item.add_marker(pytest.mark.peers)
+    # All that is done in a cell is done at once, while its program runs.
+    order = {id(cell): n for n, cell in enumerate(CELLS)}
+
+    def place(item: pytest.Item) -> int:
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        return order[id(params["cell"])] if "cell" in params else -1
+
+    items[:] = [*(item for item in items if item not in ours), *sorted(ours, key=place)]
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     outcome = yield
     report: Any = outcome.get_result()  # type: ignore[attr-defined]
-    row = _row(item)
-    if row is None or report.when != "call":
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    if "cell" not in params or (report.when != "call" and report.outcome != "failed"):
         return
-    name, direction, behaviour = row
-    case = item.callspec.params.get("case")
-    rows[row] = {
-        "peer": name,
-        "version": PEERS[name].version,
-        "binding": "JSONRPC 1.0",
-        "direction": direction,
-        "operation": case.operation if case else item.function.operation,
-        "behaviour": behaviour,
-        "result": "gap" if hasattr(report, "wasxfail") else "ok" if report.passed else "failed",
-        "reason": GAPS[row]["reason"] if hasattr(report, "wasxfail") else "",
-    }
+    cell, case = params["cell"], params.get("case", RECONNECT)
+    is_gap = hasattr(report, "wasxfail")
+    row = _key(cell, case)
+    told = {"result": "gap" if is_gap else "ok" if report.passed else "failed"}
+    rows[tuple(row.values())] = row | told | {"reason": report.wasxfail if is_gap else ""}
 
 
 def pytest_sessionfinish() -> None:
+    """What was run replaces what was known of it; rows that nothing asks for any more are gone."""
     if not rows:
         return
     before = json.loads(TABLE.read_text()) if TABLE.exists() else []
-    kept = {(row["peer"], row["direction"], row["behaviour"]): row for row in before}
+    known = {tuple(list(row.values())[:7]): row for row in before} | rows
+    order = [tuple(_key(cell, case).values()) for cell in CELLS for case in cases_of(cell)]
     HOME.mkdir(exist_ok=True)
-    TABLE.write_text(json.dumps(list({**kept, **rows}.values()), indent=1, ensure_ascii=False) + "\n")
+    found = [known[key] for key in order if key in known]
+    TABLE.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

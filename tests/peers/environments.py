@@ -1,22 +1,23 @@
-"""Where other parties' programs live: each in an environment of its own under .peers/, made once per pin."""
+"""Who the other parties are, and where their programs live: each pin in an environment of its own under .peers/."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from dragoman.wire.versions import DIALECTS, Dialect
+
+__all__ = ["HOME", "PEERS", "Missing", "Peer"]
 
 HERE = Path(__file__).parent
-ROOT = HERE.parent.parent
-HOME = ROOT / ".peers"
+PINS, PROGRAMS = HERE / "pins", HERE / "programs"
+HOME = HERE.parent.parent / ".peers"
 SECONDS_MAX = 600
 
 
@@ -26,12 +27,25 @@ class Missing(Exception):
 
 @dataclass(frozen=True)
 class Peer:
-    """Another party: its name, the version that is pinned, its programs and what runs them."""
+    """Another party: what is pinned, its programs by what they are for, and the dialects it speaks.
+
+    `spelling` is how its client program takes messages: as 1.0 has them, or marked with `kind` or `type`.
+    """
 
     name: str
-    folder: Path
-    version: str
     pins: Path
+    programs: dict[str, str]
+    dialects: tuple[Dialect, ...]
+    spelling: str
+
+    @property
+    def version(self) -> str:
+        text = self.pins.read_text()
+        if not self.is_python:
+            return str(json.loads(text)["dependencies"][self.name])
+        found = re.search(rf"^{re.escape(self.name)}(?:\[.*\])?==(\S+)", text, re.MULTILINE)
+        assert found, f"{self.pins} pins {self.name}"
+        return found[1]
 
     @property
     def is_python(self) -> bool:
@@ -40,17 +54,17 @@ class Peer:
     @property
     def home(self) -> Path:
         mark = hashlib.sha256(self.pins.read_bytes() + sys.version.encode()).hexdigest()[:12]
-        return HOME / f"{self.folder.name}-{mark}"
+        return HOME / f"{self.pins.stem}-{mark}"
 
-    def program(self, name: str) -> list[str]:
+    def program(self, use: str) -> list[str]:
         """The command that runs one of its programs, in its environment."""
-        made = self.made()
+        made, name = self.made(), self.programs[use]
         if self.is_python:
-            return [str(made / "bin" / "python"), str(self.folder / f"{name}.py")]
-        # Node finds packages beside the program, so the program is put beside the packages.
-        program = made / f"{name}.mjs"
-        shutil.copyfile(self.folder / f"{name}.mjs", program)
-        return ["node", str(program)]
+            return [str(made / "bin" / "python"), str(PROGRAMS / name)]
+        # Node finds packages beside the program, so the programs are put beside the packages.
+        for program in PROGRAMS.glob("*.mjs"):
+            shutil.copyfile(program, made / program.name)
+        return ["node", str(made / name)]
 
     def made(self) -> Path:
         """The environment, made now if it is not there."""
@@ -72,49 +86,52 @@ class Peer:
         return [["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]]
 
     def _do(self, command: list[str]) -> None:
+        who = f"{self.name} {self.version}"
         try:
             done = subprocess.run(
                 command, cwd=self.home, timeout=SECONDS_MAX, capture_output=True, text=True, check=False
             )
         except FileNotFoundError:
-            raise Missing(f"{self.name} {self.version}: there is no {command[0]} here") from None
+            raise Missing(f"{who}: there is no {command[0]} here") from None
         except subprocess.TimeoutExpired:
-            raise Missing(
-                f"{self.name} {self.version}: {command[0]} took more than {SECONDS_MAX} s"
-            ) from None
+            raise Missing(f"{who}: {command[0]} took more than {SECONDS_MAX} s") from None
         if done.returncode:
-            raise Missing(
-                f"{self.name} {self.version}: {' '.join(command[:4])} failed: {done.stderr.strip()[-500:]}"
-            )
+            words = done.stderr.strip()[-500:]
+            raise Missing(f"{who}: {' '.join(command[:4])} failed: {words}")
 
 
-def _python(name: str, folder: str) -> Peer:
-    pins = HERE / folder / "requirements.txt"
-    found = re.search(rf"^{re.escape(name)}(?:\[.*\])?==(\S+)", pins.read_text(), re.MULTILINE)
-    assert found, f"{pins} pins {name}"
-    return Peer(name, HERE / folder, found[1], pins)
+def _peer(name: str, pins: str, client: str, server: str, dialects: str, spelling: str) -> Peer:
+    """A row. Where there is no client or no server, its program is empty; `dialects` are `BINDING VERSION`."""
+    programs = {use: program for use, program in (("client", client), ("server", server)) if program}
+    found = (words.split() for words in dialects.split(", "))
+    return Peer(
+        name, PINS / pins, programs, tuple(DIALECTS[binding, version] for binding, version in found), spelling
+    )
 
 
-def _node(name: str, folder: str) -> Peer:
-    pins = HERE / folder / "package.json"
-    return Peer(name, HERE / folder, json.loads(pins.read_text())["dependencies"][name], pins)
-
-
-PEERS = {peer.name: peer for peer in (_python("a2a-sdk", "a2a_sdk"), _node("@a2a-js/sdk", "a2a_js"))}
-
-
-def environ() -> dict[str, str]:
-    """What other parties' programs may know of ours: nothing."""
-    return {
-        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))
-    }
-
-
-def shows(operation: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Names the operation that a test stands for in the table."""
-
-    def name(test: Callable[..., Any]) -> Callable[..., Any]:
-        test.operation = operation  # type: ignore[attr-defined]
-        return test
-
-    return name
+_0_3 = "JSONRPC 0.3, HTTP+JSON 0.3"
+_ALL = f"JSONRPC 1.0, HTTP+JSON 1.0, {_0_3}"
+# How one insists that bytes are put into base64 once, as they do and the protocol says, instead of as a2a-sdk does.
+_ONCE = "HTTP+JSON 0.3/once"
+_PY, _JS = "a2a-sdk", "@a2a-js/sdk"
+PEERS = (
+    _peer(_PY, "a2a-sdk-1.txt", "a2a_sdk_1_client.py", "a2a_sdk_1_server.py", _ALL, "1.0"),
+    _peer(_PY, "a2a-sdk-0.3.txt", "a2a_sdk_0_3_client.py", "a2a_sdk_0_server.py", _0_3, "kind"),
+    _peer(_PY, "a2a-sdk-0.2.txt", "a2a_sdk_0_2_client.py", "a2a_sdk_0_server.py", "JSONRPC 0.2", "kind"),
+    _peer(_JS, "a2a-js-1.json", "a2a_js_1_client.mjs", "a2a_js_1_server.mjs", f"{_ALL}, {_ONCE}", "1.0"),
+    _peer(_JS, "a2a-js-0.3.json", "a2a_js_0_client.mjs", "a2a_js_0_server.mjs", f"{_0_3}, {_ONCE}", "kind"),
+    # The last whose REST is JSON with `kind`.
+    _peer(
+        _JS,
+        "a2a-js-0.3-kind.json",
+        "a2a_js_0_client.mjs",
+        "a2a_js_0_server.mjs",
+        "HTTP+JSON 0.3/kind",
+        "kind",
+    ),
+    _peer("fasta2a", "fasta2a.txt", "fasta2a_client.py", "fasta2a_server.py", "JSONRPC 1.0", "1.0"),
+    _peer(
+        "python-a2a", "python-a2a.txt", "python_a2a_client.py", "python_a2a_server.py", "JSONRPC 0.1", "type"
+    ),
+    _peer("a2a-adapter", "a2a-adapter.txt", "", "a2a_adapter_server.py", "JSONRPC 1.0, HTTP+JSON 1.0", "1.0"),
+)

@@ -1,13 +1,15 @@
-// @a2a-js/sdk as the server of an agent that our client talks to; the first word of a message says what to do.
+// @a2a-js/sdk 1 as the server of an agent that our client talks to; the first word of a message says what to do.
 //
-// `server.mjs` serves on a free port and prints its address; it ends when told to.
+// It serves on a free port, in 1.0 and in its compatibility mode for 0.3, prints its address, and ends when told to.
 import { randomUUID } from 'node:crypto';
 import express from 'express';
 import { AgentCard, Artifact, Message, Task, TaskArtifactUpdateEvent, TaskStatusUpdateEvent } from '@a2a-js/sdk';
 import { AgentEvent, DefaultRequestHandler, InMemoryTaskStore } from '@a2a-js/sdk/server';
-import { UserBuilder, agentCardHandler, jsonRpcHandler } from '@a2a-js/sdk/server/express';
+import { UserBuilder, agentCardHandler, jsonRpcHandler, restHandler } from '@a2a-js/sdk/server/express';
 
 const BEAT_MILLISECONDS = 3;
+const BYTES = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte)).toString('base64');
+const TYPE = 'application/octet-stream';
 const pause = () => new Promise((go) => setTimeout(go, BEAT_MILLISECONDS));
 const stopped = new Set();
 
@@ -72,6 +74,12 @@ const executor = {
       case 'mirror':
         speaker.give('mirror', userMessage.parts.slice(1));
         break;
+      case 'size':
+        speaker.give('answer', [text(`${userMessage.parts[1].content.value.length}`)]);
+        break;
+      case 'file':
+        speaker.give('file', Message.fromJSON({ parts: [{ raw: BYTES, mediaType: TYPE }] }).parts);
+        break;
       case 'chunks':
         for (let number = 0; number < Number(rest); number++) {
           speaker.give('count', [text(`${number} `)], number > 0, number === Number(rest) - 1);
@@ -108,16 +116,20 @@ const listener = app.listen(0, '127.0.0.1', () => {
     name: 'peer',
     description: 'Does what the first word says.',
     version: '1.0.0',
-    supportedInterfaces: [{ url: `${url}/`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
+    supportedInterfaces: ['1.0', '0.3'].flatMap((protocolVersion) => [
+      { url: `${url}/`, protocolBinding: 'JSONRPC', protocolVersion },
+      { url, protocolBinding: 'HTTP+JSON', protocolVersion },
+    ]),
     capabilities: { streaming: true },
     defaultInputModes: ['text/plain'],
     defaultOutputModes: ['text/plain'],
     skills: [{ id: 'peer', name: 'peer', description: 'peer', tags: ['peer'] }],
   });
   const requestHandler = new DefaultRequestHandler(card, new InMemoryTaskStore(), executor);
-  const userBuilder = UserBuilder.noAuthentication;
+  const options = { requestHandler, userBuilder: UserBuilder.noAuthentication, legacyCompat: { enabled: true } };
   app.use('/.well-known/agent-card.json', agentCardHandler({ agentCardProvider: requestHandler }));
-  app.use('/', jsonRpcHandler({ requestHandler, userBuilder }));
-  console.log(url);
+  app.use('/', jsonRpcHandler(options));
+  app.use('/', restHandler(options));
+  console.log(JSON.stringify({ tasks: url }));
 });
 process.on('SIGTERM', () => process.exit(0));

@@ -1,11 +1,12 @@
-"""a2a-sdk as the server of an agent that our client talks to; the first word of a message says what to do.
+"""a2a-sdk 1 as the server of an agent that our client talks to; the first word of a message says what to do.
 
-`server.py` serves on a free port and prints its address; it ends when told to.
+It serves on a free port, in 1.0 and in its compatibility mode for 0.3, prints its address, and ends when told to.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 
 import uvicorn
@@ -13,7 +14,7 @@ from a2a.helpers import new_task_from_user_message, new_text_message, new_text_p
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
-from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
 from a2a.types import a2a_pb2 as pb
 from starlette.applications import Starlette
@@ -49,6 +50,12 @@ class Peer(AgentExecutor):
                 await updater.add_artifact([new_text_part(rest)], artifact_id="answer")
             case "mirror":
                 await updater.add_artifact(list(context.message.parts)[1:], artifact_id="mirror")
+            case "size":
+                size = len(context.message.parts[1].raw)
+                await updater.add_artifact([new_text_part(str(size))], artifact_id="answer")
+            case "file":
+                part = pb.Part(raw=bytes(range(256)), media_type="application/octet-stream")
+                await updater.add_artifact([part], artifact_id="file")
             case "chunks":
                 last = int(rest) - 1
                 for number in range(last + 1):
@@ -85,7 +92,9 @@ def main() -> None:
         description="Does what the first word says.",
         version="1.0.0",
         supported_interfaces=[
-            pb.AgentInterface(url=f"{url}/", protocol_binding="JSONRPC", protocol_version="1.0")
+            pb.AgentInterface(url=f"{url}/", protocol_binding=binding, protocol_version=version)
+            for version in ("1.0", "0.3")
+            for binding in ("JSONRPC", "HTTP+JSON")
         ],
         capabilities=pb.AgentCapabilities(streaming=True),
         default_input_modes=["text/plain"],
@@ -93,10 +102,14 @@ def main() -> None:
         skills=[pb.AgentSkill(id="peer", name="peer", description="peer", tags=["peer"])],
     )
     answering = DefaultRequestHandler(Peer(), InMemoryTaskStore(), card)
-    app = Starlette(routes=[*create_agent_card_routes(card), *create_jsonrpc_routes(answering, "/")])
+    routes = [
+        *create_agent_card_routes(card),
+        *create_jsonrpc_routes(answering, "/", enable_v0_3_compat=True),
+        *create_rest_routes(answering, enable_v0_3_compat=True),
+    ]
     listener.listen(1024)
-    print(url, flush=True)
-    uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listener])
+    print(json.dumps({"tasks": url}), flush=True)
+    uvicorn.Server(uvicorn.Config(Starlette(routes=routes), log_level="warning")).run(sockets=[listener])
 
 
 if __name__ == "__main__":
