@@ -54,7 +54,7 @@ format: $(VENV)/dev ## Formats, and mends what lint can mend
 lock: ## Resolves the dependencies again (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements.lock
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml \
-		--group dev -c requirements.lock -o requirements-dev.lock
+		--extra auth --extra otel --group dev -c requirements.lock -o requirements-dev.lock
 
 clean: ## Removes what was installed and what tools left behind
 	rm -rf $(VENV) .bench .peers .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

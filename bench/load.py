@@ -53,7 +53,9 @@ def template(port: int, path: str, chunks: int, key: bool, dialect: str) -> byte
         path = path.rstrip("/") + paths[chunks > 0]
     length = len(body.replace(NUMBER, b"000000000"))
     said = b"A2A-Version: " + version + b"\r\n" if version else b""
-    more = b"Idempotency-Key: bench-" + NUMBER + b"\r\n" if key else b""
+    # Every row is shown it; ours look.
+    more = b"Authorization: Bearer bench-key-0123456789\r\n"
+    more += b"Idempotency-Key: bench-" + NUMBER + b"\r\n" if key else b""
     return HEAD % (path.encode(), port, said, more, length) + body
 
 

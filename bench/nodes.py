@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from environments import HERE, ours, place, python_of
+from environments import HERE, KEY, ours, place, python_of
 from processes import Failed, Served, free_port, spawn, stop
 
 WELL_KNOWN = "/.well-known/agent-card.json"
@@ -136,7 +136,8 @@ def exchange(
 ) -> tuple[int, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=seconds)
     try:
-        connection.request(method, path, body, {"Content-Type": "application/json", "A2A-Version": "1.0"})
+        headers = {"Content-Type": "application/json", "A2A-Version": "1.0", "Authorization": f"Bearer {KEY}"}
+        connection.request(method, path, body, headers)
         answer = connection.getresponse()
         return answer.status, answer.read()
     except http.client.HTTPException as problem:

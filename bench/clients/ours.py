@@ -11,7 +11,8 @@ from dragoman import Client, State
 async def main() -> None:
     url, in_flight, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
     dialect, binding = sys.argv[4:] or ("", "")
-    async with Client(url, dialect=dialect, binding=binding) as agent:
+    headers = {"Authorization": "Bearer bench-key-0123456789"}
+    async with Client(url, headers=headers, dialect=dialect, binding=binding) as agent:
 
         async def call(text: str) -> bool:
             task = await agent.send(text)

@@ -228,6 +228,24 @@ async def test_an_agent_that_does_not_stream_refuses_streams_in_one_plain_answer
         assert refused.reason == "UNSUPPORTED_OPERATION"
 
 
+@pytest.mark.parametrize(
+    ("method", "kind"),
+    [
+        ("SubscribeToTask", "application/json"),
+        # Clients of 0.2 and 0.3 (a2a-sdk, @a2a-js/sdk) read nothing but a stream where they asked for one.
+        ("tasks/resubscribe", "text/event-stream"),
+        ("tasks/get", "application/json"),
+    ],
+)
+async def test_a_stream_that_is_refused_is_told_so_where_its_caller_reads(method: str, kind: str) -> None:
+    asked = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"id": "nobody"}}
+    async with served() as place:
+        answer = await place.post(json.dumps(asked).encode())
+        assert answer.headers["content-type"] == kind
+        told = json.loads(answer.body.removeprefix(b"data: "))
+        assert (told["id"], told["error"]["code"]) == (1, -32001)
+
+
 # Extensions (§4.6).
 
 REQUIRED = Extension("https://example.com/needed/v1", required=True)

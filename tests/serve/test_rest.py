@@ -125,6 +125,18 @@ async def test_bytes_of_0_3_are_put_into_base64_as_often_as_is_set(setting: str,
         assert newer["task"]["artifacts"][0]["parts"][0]["raw"] == "aGk="
 
 
+@pytest.mark.parametrize(("encoded", "spelled"), [("AP8Q", "aGk="), ("QVA4UQ==", "YUdrPQ==")])
+async def test_who_puts_bytes_into_base64_once_gets_them_so(encoded: str, spelled: str) -> None:
+    """In 0.3 some do so and some do it twice; what one is sent shows it, and for its task it is remembered."""
+    async with served() as place:
+        asked = proto("bytes")
+        asked["message"]["content"].append({"file": {"fileWithBytes": encoded}})
+        task = (await ask(place, "POST /v1/message:send", asked)).json["task"]
+        read = (await ask(place, f"GET /v1/tasks/{task['id']}")).json
+        for one in (task, read):
+            assert one["artifacts"][0]["parts"][0]["file"]["fileWithBytes"] == spelled
+
+
 async def test_a_configuration_of_0_3_that_does_not_say_blocking_does_not_wait() -> None:
     """Protobuf leaves out what is false. Without any configuration the answer is waited for."""
     async with served() as place:

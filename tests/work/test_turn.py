@@ -13,7 +13,7 @@ from dragoman.model.events import MessageAdded, Replied
 from dragoman.model.operations.a2a import Send
 from dragoman.model.peer import ANYONE
 from dragoman.model.task import Message, Part, Role, State, Task
-from dragoman.store import memory
+from dragoman.store import memory_work
 from dragoman.store.store import StoreFull
 from dragoman.testing.faults import FaultyStore
 from tests.work.stage import DONE, on_turned_time, staged
@@ -742,7 +742,7 @@ async def test_a_commit_whose_answer_is_lost_is_not_done_twice(nth: int):
 
 @on_turned_time
 async def test_answered_questions_leave_no_deadlines_behind_in_memory(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(memory, "STALE_DUES", 10)
+    monkeypatch.setattr(memory_work, "STALE_DUES", 10)
 
     async def take(turn: Turn) -> None:
         while (await turn.ask("more?")).text != "no":
@@ -753,4 +753,4 @@ async def test_answered_questions_leave_no_deadlines_behind_in_memory(monkeypatc
     asked = await stage.send("go", wait=True)
     for _ in range(50):
         await stage.send("yes", asked.id, wait=True)
-    assert len(stage.store._due) < 20
+    assert len(stage.store._work._due) < 20

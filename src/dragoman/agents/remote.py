@@ -49,7 +49,7 @@ class Remote:
     async def __call__(self, turn: Turn) -> None:
         """One turn: until the task there is over, through all its questions."""
         try:
-            await _Following(self._peer, self._caller, turn).to_the_end()
+            await _Following(self._peer, replace(self._caller, trace=turn.trace), turn).to_the_end()
         except AgentError as refused:
             await turn.fail(
                 f"The agent behind this one refused: {refused.message}", {"reason": refused.row.reason}

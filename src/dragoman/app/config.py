@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-__all__ = ["Config", "ConfigError", "load", "seconds"]
+__all__ = ["Config", "ConfigError", "load", "masked", "seconds"]
 
 FILE = "dragoman.toml"
 Day = 24 * 3600.0
@@ -38,6 +38,7 @@ class StoreConfig(Struct, forbid_unknown_fields=True):
     url: str = "memory:"
     tasks_max: int = 1000
     active_tasks_max: int = 100_000
+    owner_active_max: int = 10_000
     retention_seconds: float = 30 * Day
 
 
@@ -63,6 +64,92 @@ class ServeConfig(Struct, forbid_unknown_fields=True):
     bytes_0_3: Literal["twice", "once"] = "twice"
 
 
+class KeyConfig(Struct, forbid_unknown_fields=True):
+    """An API key, and who shows it: `key` itself, or its SHA-256 in hex, or the variable that holds it."""
+
+    id: str
+    key: str = ""
+    key_sha256: str = ""
+    key_env: str = ""
+    owner: str = ""
+    tenant: str = ""
+    scopes: list[str] | None = None
+
+
+class UserConfig(Struct, forbid_unknown_fields=True):
+    """A name with a password, for HTTP's basic scheme."""
+
+    name: str
+    password: str = ""
+    password_env: str = ""
+    owner: str = ""
+    tenant: str = ""
+    scopes: list[str] | None = None
+
+
+class IssuerConfig(Struct, forbid_unknown_fields=True):
+    """Whose JSON Web Tokens are taken. Its keys are found by OIDC discovery, at `jwks_url`, or in the file `keys`."""
+
+    issuer: str
+    audience: str
+    jwks_url: str = ""
+    keys: str = ""
+    algorithms: list[str] = []
+    owner_claim: str = "sub"
+    tenant_claim: str = ""
+    scope_claim: str = ""
+    leeway_seconds: int = 60
+
+
+class CertificateConfig(Struct, forbid_unknown_fields=True):
+    """Who shows a certificate with this subject (its common name)."""
+
+    subject: str
+    owner: str = ""
+    tenant: str = ""
+    scopes: list[str] | None = None
+
+
+class AuthConfig(Struct, forbid_unknown_fields=True):
+    """What callers show. With none of these there is no door, and the node listens to its own machine only;
+    `open` says that everybody may call, from anywhere."""
+
+    open: bool = False
+    bearer: str = ""
+    keys: list[KeyConfig] = []
+    users: list[UserConfig] = []
+    issuers: list[IssuerConfig] = []
+    certificates: list[CertificateConfig] = []
+
+
+class LimitsConfig(Struct, forbid_unknown_fields=True):
+    """How much may be asked in a minute, in tokens: a message costs 30, a look 5. 0 is without limit."""
+
+    address_tokens_per_minute: int = 500
+    caller_tokens_per_minute: int = 30_000
+    streams_max: int = 100
+
+
+class TlsConfig(Struct, forbid_unknown_fields=True):
+    """Certificate and key in PEM files; `client_ca` is whose certificates callers may show."""
+
+    cert: str = ""
+    key: str = ""
+    client_ca: str = ""
+
+
+class OutboundConfig(Struct, forbid_unknown_fields=True):
+    """Networks that are reached on others' word though they are not public, as in ["127.0.0.0/8"]."""
+
+    allow: list[str] = []
+
+
+class AuditConfig(Struct, forbid_unknown_fields=True):
+    """How long the audit log keeps what was called."""
+
+    retention_seconds: float = 90 * Day
+
+
 class LogConfig(Struct, forbid_unknown_fields=True):
     level: str = "info"
     format: str = "text"
@@ -75,6 +162,11 @@ class Config(Struct, forbid_unknown_fields=True):
     store: StoreConfig = msgspec.field(default_factory=StoreConfig)
     tasks: TasksConfig = msgspec.field(default_factory=TasksConfig)
     serve: ServeConfig = msgspec.field(default_factory=ServeConfig)
+    auth: AuthConfig = msgspec.field(default_factory=AuthConfig)
+    limits: LimitsConfig = msgspec.field(default_factory=LimitsConfig)
+    tls: TlsConfig = msgspec.field(default_factory=TlsConfig)
+    outbound: OutboundConfig = msgspec.field(default_factory=OutboundConfig)
+    audit: AuditConfig = msgspec.field(default_factory=AuditConfig)
     log: LogConfig = msgspec.field(default_factory=LogConfig)
     sources: dict[str, str] = msgspec.field(default_factory=dict)
 
@@ -84,6 +176,11 @@ SECTIONS: dict[str, type[Struct]] = {
     "store": StoreConfig,
     "tasks": TasksConfig,
     "serve": ServeConfig,
+    "auth": AuthConfig,
+    "limits": LimitsConfig,
+    "tls": TlsConfig,
+    "outbound": OutboundConfig,
+    "audit": AuditConfig,
     "log": LogConfig,
 }
 PREFIX = "DRAGOMAN_"
@@ -146,12 +243,32 @@ def _set(config: Config, section: str, key: str, value: Any, source: str) -> Non
             value = seconds(value)
         except ValueError as wrong:
             raise ConfigError(f"{source}: {section}.{key}: {wrong}") from None
+    if isinstance(value, str) and _is_list(fields[key]):
+        # In one variable or flag a list stands with commas between.
+        value = [word.strip() for word in value.split(",") if word.strip()]
     try:
         value = msgspec.convert(value, fields[key], strict=not isinstance(value, str))
     except msgspec.ValidationError as wrong:
         raise ConfigError(f"{source}: {section}.{key}: {wrong}, got {value!r}") from None
     setattr(getattr(config, section), key, value)
     config.sources[f"{section}.{key}"] = source
+
+
+def _is_list(kind: Any) -> bool:
+    return getattr(kind, "__origin__", None) is list
+
+
+# Settings that are shown to nobody, by name.
+SECRETS = frozenset({"bearer", "key", "password"})
+
+
+def masked(value: Any, name: str = "") -> Any:
+    """A setting as it may be shown."""
+    if isinstance(value, list):
+        return [masked(one) for one in value]
+    if isinstance(value, Struct):
+        return {field: masked(one, field) for field, one in msgspec.structs.asdict(value).items()}
+    return "***" if name in SECRETS and value else value
 
 
 def _nearest(name: str, known: Any) -> str:

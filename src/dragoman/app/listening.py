@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import time
 from collections.abc import Collection
 from email.utils import formatdate
@@ -25,11 +26,12 @@ CLOSE_SECONDS = 5.0
 class Listening:
     """One socket. `url` is where it can be reached from this machine."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
         self._socket = _bind(host, port)
+        self._tls = tls
         shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host  # noqa: S104
         port = self._socket.getsockname()[1]
-        self.url = f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
+        self.url = f"{'https' if tls else 'http'}://{f'[{shown}]' if ':' in shown else shown}:{port}"
         self._site: Site | None = None
 
     async def serve(self, site: Site) -> None:
@@ -49,7 +51,7 @@ class Listening:
         self._tell_time()
         # Not the server's own loop: that looks ten times a second whether it should end.
         self._server = await self._loop.create_server(
-            lambda: Heads(settings, self._state, {}), sock=self._socket, backlog=BACKLOG
+            lambda: Heads(settings, self._state, {}), sock=self._socket, backlog=BACKLOG, ssl=self._tls
         )
 
     def _tell_time(self) -> None:

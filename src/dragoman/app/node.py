@@ -18,9 +18,13 @@ from ..serve import Mount, Site, interfaces
 from ..store.memory import MemoryStore
 from ..store.store import Store
 from ..wire.rest import Rules
+from ..work.auditing import Auditing
 from ..work.executor import Executor, Runner
 from ..work.upkeep import Upkeep
+from .admission import door_of, guarded
 from .config import Config, ConfigError
+from .fetching import Fetching
+from .tls import tls_of
 
 if TYPE_CHECKING:
     from .listening import Listening
@@ -67,12 +71,24 @@ class Node:
         runners = {agent.name: Runner(conducts[agent.name], agent.drive, agent.stop) for agent in self.agents}
         self.executor = Executor(self.store, self.clock, self.id, runners)
         retention = None if isinstance(self.store, MemoryStore) else self.config.store.retention_seconds
-        self.upkeep = Upkeep(self.store, self.clock, self.id, self.executor.forget, retention)
+        self.upkeep = Upkeep(
+            self.store,
+            self.clock,
+            self.id,
+            self.executor.forget,
+            retention,
+            self.config.audit.retention_seconds,
+        )
+        self.auditing = Auditing(self.store)
+        self._fetching = Fetching()
+        lock = getattr(self.store, "lock", None)
+        self.door = door_of(self.config, self._fetching.fetch, lock.holder.token if lock else "")
         self._listening: Listening | None = None
         self.site: Site | None = None
         await self.store.beat(self.id, self.clock.now() + 30.0, self.clock.now())
         self.executor.start()
         self.upkeep.start()
+        self.auditing.start()
 
     def _conduct(self, agent: Agent) -> Conduct:
         """An agent's own rules; where it has none, the node's."""
@@ -90,7 +106,10 @@ class Node:
             Mount(
                 agent.name,
                 self.peers[agent.name],
-                agent.card(interfaces(url + ("/" if only else f"/agents/{quote(agent.name)}"))),
+                guarded(
+                    agent.card(interfaces(url + ("/" if only else f"/agents/{quote(agent.name)}"))),
+                    self.door.schemes(),
+                ),
                 now,
                 serve.card,
             )
@@ -103,6 +122,9 @@ class Node:
             ends_at_question=serve.ends_at_question,
             rules=Rules(is_1_0_0=serve.statuses == "1.0.0", form_0_3=_FORMS_0_3[serve.bytes_0_3]),
             health=self._health,
+            door=self.door,
+            audit=self.auditing.note,
+            audited=self.store.audited,
         )
         return self.site
 
@@ -114,7 +136,7 @@ class Node:
         from .listening import Listening
 
         config = self.config.node
-        self._listening = Listening(config.host, config.port)
+        self._listening = Listening(config.host, config.port, tls_of(self.config.tls))
         site = self.mount(config.url.rstrip("/") or self._listening.url)
         await self._listening.serve(site)
         lock = getattr(self.store, "lock", None)
@@ -129,6 +151,8 @@ class Node:
             await self.site.close()
         await self.executor.drain(self.config.node.drain_seconds)
         await self.upkeep.stop()
+        await self.auditing.stop()
+        await self._fetching.aclose()
         await self.store.close()
 
 
@@ -136,15 +160,20 @@ async def open_store(config: Config, clock: Clock, on_lost: Callable[[], None]) 
     """The store that a configuration names."""
     kind, _, place = config.store.url.partition(":")
     if kind == "memory":
-        return MemoryStore(tasks_max=config.store.tasks_max)
+        return MemoryStore(tasks_max=config.store.tasks_max, owner_active_max=config.store.owner_active_max)
     if kind == "sqlite":
         from ..store.sqlite import SqliteStore
 
         path = place.removeprefix("//")
         if not path:
             raise ConfigError("store.url: sqlite: needs a path, as in sqlite:tasks.db")
-        active_max = config.store.active_tasks_max
-        return await SqliteStore.open(path, clock=clock, active_tasks_max=active_max, on_lost=on_lost)
+        return await SqliteStore.open(
+            path,
+            clock=clock,
+            active_tasks_max=config.store.active_tasks_max,
+            owner_active_max=config.store.owner_active_max,
+            on_lost=on_lost,
+        )
     raise ConfigError(f"store.url: there is no store {kind!r}; use memory: or sqlite:PATH")
 
 

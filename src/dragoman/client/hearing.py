@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -101,6 +102,8 @@ def beside(caller: Caller, operation: Operation, dialect: Dialect) -> dict[str, 
         headers["Idempotency-Key"] = caller.key
     if caller.extensions and dialect.extensions:
         headers[dialect.extensions] = ", ".join(caller.extensions)
+    if caller.trace:
+        headers["traceparent"] = f"00-{caller.trace}-{os.urandom(8).hex()}-01"
     return headers
 
 

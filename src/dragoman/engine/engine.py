@@ -15,6 +15,7 @@ import msgspec
 from ..core.tasks import INTERRUPTED, SETTLED, TERMINAL, Add, Fold, Open, decide
 from ..core.tasks import Cancel as Stop
 from ..model.agent import IDEMPOTENCY_URI, Conduct, accepts
+from ..model.audit import AuditEntry
 from ..model.errors import AgentError, error
 from ..model.events import Logged, encode
 from ..model.operations.a2a import Cancel, Get, List, Request, Send, Subscribe
@@ -89,7 +90,9 @@ class Engine:
             )
         match request:
             case Send():
-                return await self._watching.sent(*await self._accept(caller, request))
+                task_id, seq = await self._accept(caller, request, "stream")
+                # One that was opened is shown from its first event on.
+                return await self._watching.sent(task_id, seq if seq > 1 else 0)
             case Subscribe():
                 return self._watching.subscribed(self._reading.own(caller, request.id), after)
             case _:
@@ -98,37 +101,42 @@ class Engine:
     # Send.
 
     async def _send(self, caller: Caller, request: Send) -> Answer:
-        task_id, _ = await self._accept(caller, request)
-        row = await self._answerable(task_id, request.configuration.return_immediately)
+        task_id, seq = await self._accept(caller, request, "send")
+        row = await self._answerable(task_id, seq, request.configuration.return_immediately)
         if row is None:
             raise error("TaskNotFound", f"task {task_id} was removed while it was worked on")
         return self._reading.task(row, request.configuration.history_length)
 
-    async def _answerable(self, task_id: str, immediately: bool) -> Row | None:
-        """The task once it waits for a caller or is over; at once, or once it is known to be one, if asked so."""
+    async def _answerable(self, task_id: str, seq: int, immediately: bool) -> Row | None:
+        """The task once it waits for a caller or is over; at once, or once it is known to be one, if asked so.
+
+        One that was opened just now, with its first event, is neither yet.
+        """
         store = self._store
+        if seq == 1 and not immediately:
+            await store.wait(task_id, 1)
         row = store.row(task_id)
         while row is not None and row.head.state not in SETTLED and (row.head.hidden or not immediately):
             await store.wait(task_id, row.seq)
             row = store.row(task_id)
         return row
 
-    async def _accept(self, caller: Caller, request: Send) -> tuple[str, int]:
+    async def _accept(self, caller: Caller, request: Send, operation: str) -> tuple[str, int]:
         """Make the message durable; the task it belongs to, and the position it got."""
         message = request.message
         self._check(caller, request)
         try:
             if caller.names_tasks and message.task_id:
-                return await self._say(caller, request)
+                return await self._say(caller, request, operation)
             if message.task_id:
-                return await self._add(caller, message)
-            return await self._open(caller, request)
+                return await self._add(caller, message, operation)
+            return await self._open(caller, request, operation)
         except StoreFull as full:
             raise _full(full) from None
         except StoreLost:
             raise _lost() from None
 
-    async def _say(self, caller: Caller, request: Send) -> tuple[str, int]:
+    async def _say(self, caller: Caller, request: Send, operation: str) -> tuple[str, int]:
         """A message to a task that its caller names: it is opened by the first, the others go to it.
 
         The message that opened it, said again, is a retry: the task is the answer. Of later ones only those
@@ -138,7 +146,9 @@ class Engine:
         row = self._reading.named(caller, message.task_id)
         if row is None:
             try:
-                return await self._open(caller, request, self._reading.log_of(caller, message.task_id))
+                return await self._open(
+                    caller, request, operation, self._reading.log_of(caller, message.task_id)
+                )
             except Conflict:
                 # Twice at once: the other was quicker.
                 row = self._reading.named(caller, message.task_id)
@@ -149,7 +159,7 @@ class Engine:
         told = [_words(said) for said in self._reading.fold(row).history if said.role is Role.USER]
         if _words(message) in (told[:1] if row.head.state in INTERRUPTED else told):
             return row.log, 0
-        return await self._add(caller, replace(message, task_id=row.log))
+        return await self._add(caller, replace(message, task_id=row.log), operation)
 
     def _check(self, caller: Caller, request: Send) -> None:
         conduct = self.conduct
@@ -170,6 +180,11 @@ class Engine:
             raise error("InvalidParams", f"a message has up to {PARTS_MAX} parts", at="message.parts")
         if request.configuration.task_push_notification_config is not None:
             raise error("PushNotificationNotSupported", at="configuration.taskPushNotificationConfig")
+        for i, id in enumerate(message.reference_task_ids):
+            # What is not here may be elsewhere, and is handed on as it is; what is another's is not.
+            row = self._store.row(id)
+            if row is not None and (row.label.tenant, row.label.owner) != (caller.tenant, caller.owner):
+                raise error("TaskNotFound", f"there is no task {id}", at=f"message.referenceTaskIds[{i}]")
         for i, part in enumerate(message.parts):
             if part.media_type and not accepts(conduct.input_modes, part.media_type):
                 raise error(
@@ -178,8 +193,16 @@ class Engine:
                     at=f"message.parts[{i}].mediaType",
                 )
 
-    async def _open(self, caller: Caller, request: Send, named: str = "") -> tuple[str, int]:
+    def _check_context(self, caller: Caller, context_id: str) -> None:
+        """A context is its owner's: nobody else begins a task in it, or learns of it."""
+        whose = self._store.owner_of_context(context_id)
+        if whose is not None and whose != (caller.tenant, caller.owner):
+            raise error("TaskNotFound", f"there is no context {context_id}", at="message.contextId")
+
+    async def _open(self, caller: Caller, request: Send, operation: str, named: str = "") -> tuple[str, int]:
         clock, conduct, message = self._clock, self.conduct, request.message
+        if message.context_id:
+            self._check_context(caller, message.context_id)
         now = clock.now()
         task_id = named or clock.new_id()
         context_id = message.context_id or clock.new_id()
@@ -188,14 +211,15 @@ class Engine:
         fold.apply(opened)
         records = self._remembered(caller, message, task_id)
         head = Head(State.SUBMITTED, now, conduct.answers != "task")
-        label = Label("task", caller.owner, caller.tenant, conduct.name, context_id)
+        label = Label("task", caller.owner, caller.tenant, conduct.name, context_id, caller.trace)
         append = Append(task_id, 0, task_id, (encode(opened),), head, label)
         work = NewWork("turn", conduct.name, task_id, name=task_id, memo=(fold, label))
+        audit = (self._entry(caller, operation, task_id, context_id, caller.trace, now),)
         try:
-            await self._store.commit(Batch((append,), (work,), records))
+            await self._store.commit(Batch((append,), (work,), records, audit=audit))
         except Present as present:
             return self._again(present.record.body, caller, message), 0
-        return task_id, 0
+        return task_id, 1
 
     def _again(self, body: bytes, caller: Caller, message: Message) -> str:
         """The task that an earlier send with this key opened, if that send said the same."""
@@ -209,7 +233,7 @@ class Engine:
         key = _key(caller, message)
         return f"{caller.tenant}\n{caller.owner}\n{self.conduct.name}\n{key}" if key else ""
 
-    async def _add(self, caller: Caller, message: Message) -> tuple[str, int]:
+    async def _add(self, caller: Caller, message: Message, operation: str) -> tuple[str, int]:
         store, clock = self._store, self._clock
         append_id, key = clock.new_id(), _key(caller, message)
         for _ in range(TRIES):
@@ -233,8 +257,9 @@ class Engine:
             drops = (f"deadline:{row.log}",) if is_answer else ()
             # With an id of its own a message is known by that.
             records = self._remembered(caller, message, row.log) if caller.names_tasks else ()
+            audit = (self._entry(caller, operation, row.log, row.label.context, row.label.trace, now),)
             try:
-                await store.commit(Batch((append,), work, records, drops=drops))
+                await store.commit(Batch((append,), work, records, drops=drops, audit=audit))
             except Conflict:
                 continue
             except Present as present:
@@ -266,8 +291,9 @@ class Engine:
             events = decide(fold, Stop(request.metadata, with_grace), timestamp(now))
             if not events:
                 return self._reading.task(row, None)
+            entry = self._entry(caller, "cancel", row.log, row.label.context, row.label.trace, now)
             batch = self._stopped(
-                row, append_id, [encode(event) for event in events], now, grace if with_grace else 0
+                row, append_id, [encode(event) for event in events], now, grace if with_grace else 0, entry
             )
             try:
                 await self._store.commit(batch)
@@ -280,11 +306,13 @@ class Engine:
             return self._reading.task(self._reading.own(caller, request.id), None)
         raise error("Unavailable", f"task {request.id} is too busy to be canceled; try again")
 
-    def _stopped(self, row: Row, append_id: str, events: Sequence[bytes], now: float, grace: float) -> Batch:
+    def _stopped(
+        self, row: Row, append_id: str, events: Sequence[bytes], now: float, grace: float, entry: AuditEntry
+    ) -> Batch:
         if grace:
             append = Append(row.log, row.seq, append_id, events)
             end = NewWork("deadline", "deadline", row.log, now + grace, b"cancel", f"cancel:{row.log}")
-            return Batch((append,), (end,))
+            return Batch((append,), (end,), audit=(entry,))
         fold = self._reading.fold(row)
         for event in events:
             fold.apply(Logged(0, event).event)
@@ -292,7 +320,27 @@ class Engine:
         append = Append(row.log, row.seq, append_id, events, Head(State.CANCELED, now), None, snapshot)
         stop = NewWork("stop", f"stop {row.label.agent}", row.log)
         drops = (row.log, f"deadline:{row.log}", f"cancel:{row.log}")
-        return Batch((append,), (stop,), drops=drops, closes=(f"turn:{row.log}:1",))
+        return Batch((append,), (stop,), drops=drops, closes=(f"turn:{row.log}:1",), audit=(entry,))
+
+    # What is said of a call afterwards.
+
+    def _entry(
+        self, caller: Caller, operation: str, task: str, context: str, trace: str, now: float
+    ) -> AuditEntry:
+        """For the audit log, with what the call changes. A task that began in no trace is one of its own."""
+        return AuditEntry(
+            now,
+            caller.owner,
+            self.conduct.name,
+            operation,
+            "ok",
+            task,
+            context,
+            trace or task.replace("-", ""),
+            caller.tenant,
+            caller.credential,
+            caller.via,
+        )
 
 
 def _key(caller: Caller, message: Message) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
@@ -13,14 +14,15 @@ from msgspec import Struct
 from .events import Logged
 from .operations.a2a import Reply, Request
 
-__all__ = ["ANYONE", "Answer", "Caller", "Clock", "Peer", "SystemClock", "timestamp"]
+__all__ = ["ANYONE", "Answer", "Caller", "Clock", "Peer", "SystemClock", "timestamp", "trace_of"]
 
 
 class Caller(Struct, frozen=True):
     """Who asks, after authentication, and what came beside the request.
 
     `key` makes a first message safe to send again; `extensions` are those the caller understands.
-    `names_tasks`: the caller may name tasks by ids of its own choice, as callers of 0.1 do.
+    `names_tasks`: the caller may name tasks by ids of its own choice, as callers of 0.1 do. `trace` is the trace the
+    call is part of, `credential` what was shown, `via` how it was said: for the audit log and for calls onward.
     """
 
     owner: str = "anyone"
@@ -28,9 +30,21 @@ class Caller(Struct, frozen=True):
     key: str = ""
     extensions: tuple[str, ...] = ()
     names_tasks: bool = False
+    trace: str = ""
+    credential: str = ""
+    via: str = ""
 
 
 ANYONE = Caller()
+
+
+def trace_of(traceparent: bytes) -> str:
+    """The trace that a W3C `traceparent` names; empty if it is none."""
+    found = _TRACEPARENT(traceparent)
+    return "" if found is None or found[1] == b"0" * 32 else found[1].decode()
+
+
+_TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?").fullmatch
 
 
 class Answer:

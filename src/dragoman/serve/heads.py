@@ -25,6 +25,7 @@ LINGER_SECONDS = 1.0
 class Heads(HttpToolsProtocol):
     """A bounded connection. A request that comes in one piece and an answer that fits cost no timer."""
 
+    _certificate = ""
     _is_in_head = True
     _is_in_body = False
     _is_refused = False
@@ -36,6 +37,7 @@ class Heads(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._certificate = _subject_of(transport)
         self._deadline = self.loop.call_later(HEAD_SECONDS, self._late)
 
     def data_received(self, data: bytes) -> None:
@@ -75,6 +77,8 @@ class Heads(HttpToolsProtocol):
         self._disarm()
         if self._piece_bytes > HEAD_BYTES_MAX and sum(map(_bytes, self.headers)) > HEAD_BYTES_MAX:
             raise httptools.HttpParserError("the head is too large")
+        if self._certificate:
+            self.scope["certificate"] = self._certificate  # type: ignore[typeddict-unknown-key]
         super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:
@@ -141,6 +145,16 @@ class Heads(HttpToolsProtocol):
             self.transport.write(head % (status, len(words)) + words)
             # To close now, with something of theirs unread, would take the answer away from them.
             self.loop.call_later(LINGER_SECONDS, self.transport.close)
+
+
+def _subject_of(transport: asyncio.Transport) -> str:
+    """The common name in the certificate that the other side has shown and TLS has verified."""
+    shown = transport.get_extra_info("peercert")
+    for names in shown.get("subject", ()) if shown else ():
+        for name, value in names:
+            if name == "commonName":
+                return str(value)
+    return ""
 
 
 def _bytes(header: tuple[bytes, bytes]) -> int:

@@ -7,50 +7,58 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
+import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from functools import partial
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import parse_qsl, quote, unquote
 
 import msgspec
 
+from ..core.access import OPERATOR
+from ..model.audit import OK, AuditEntry, AuditQuery
 from ..model.errors import AgentError, error
 from ..model.operations.a2a import Send as Ask
-from ..model.peer import Caller, SystemClock
+from ..model.peer import SystemClock
 from ..wire import jsonrpc, rest
 from ..wire.guard import BODY_BYTES_MAX
 from ..wire.sse import frame
-from ..wire.versions import said
+from .door import NOBODY, RUNNER, Door
+from .metrics import MEDIA_TYPE as METRICS_TYPE
+from .metrics import Metrics
 from .mount import Mount
 from .streams import ENDS, ENDS_AT_QUESTION, Streams, past_questions
 
 __all__ = ["Scope", "Site"]
+from .visit import (
+    Asked,
+    Headers,
+    Scope,
+    Visit,
+    caller_of,
+    check_type,
+    cursor_of,
+    echo,
+    entry_of,
+    shown,
+    version_of,
+    wanted,
+)
 
 log = logging.getLogger("dragoman.serve")
 
-Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-Headers = dict[bytes, bytes]
-Asked = jsonrpc.Asked | rest.Asked
 
 CARD_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
-KEY_BYTES_MAX = 256
-_WANTED = frozenset(
-    {
-        b"content-type",
-        b"content-length",
-        b"content-encoding",
-        b"a2a-version",
-        b"a2a-extensions",
-        b"x-a2a-extensions",
-        b"idempotency-key",
-        b"last-event-id",
-        b"if-none-match",
-    }
-)
 _JSON = b"application/json"
 _RULES = rest.Rules()
+# What is not for everybody.
+_GUARDED = ("/metrics", "/api/audit")
+# What the store says in the audit log itself, in the transaction that it happens in.
+_CHANGES = ("send", "stream", "cancel")
+_now = time.perf_counter
 
 
 class Site:
@@ -64,7 +72,14 @@ class Site:
         ends_at_question: bool = True,
         rules: rest.Rules = _RULES,
         health: Callable[[], Mapping[str, Any]] = dict,
+        door: Door | None = None,
+        audit: Callable[[AuditEntry], None] | None = None,
+        audited: Callable[[AuditQuery], Awaitable[Sequence[tuple[int, AuditEntry]]]] | None = None,
     ) -> None:
+        self.door = door or Door()
+        self.metrics = Metrics(self._gauges)
+        self._audit = audit
+        self._audited = audited
         self.streams = Streams()
         self.is_closing = False
         self._body_bytes_max = body_bytes_max
@@ -83,7 +98,7 @@ class Site:
             {"agents": [{"name": m.name, "card": f"/agents/{quote(m.name)}{CARD_PATHS[0]}"} for m in mounts]}
         )
 
-        self._plain_paths = frozenset((*self._peers, *self._cards, "/healthz", "/readyz"))
+        self._plain_paths = frozenset((*self._peers, *self._cards, "/healthz", "/readyz", *_GUARDED))
 
     def _put(self, prefix: str, mount: Mount) -> None:
         self._peers[prefix or "/"] = self._peers[f"{prefix}/"] = mount
@@ -109,31 +124,68 @@ class Site:
             await self._rest(*there, scope, receive, send)
 
     async def _answer(self, mount: Mount, asked: Asked, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request, whatever its binding: read, ask, answer."""
-        headers = _wanted(scope["headers"])
+        """One request, whatever its binding: who is it, what is asked, ask, answer."""
+        began = _now()
+        visit = Visit(mount, asked, wanted(scope["headers"]))
+        outcome = OK
         try:
-            await self._read(asked, headers, scope, receive)
-            caller = _caller(headers, asked)
+            await self._let_in(visit, scope)
+            await self._read(asked, visit.headers, scope, receive)
+            self._allow(visit)
             if asked.operation.kind == "watch":
-                await self._stream(mount, headers, asked, caller, receive, send)
+                await self._stream(visit, receive, send)
                 return
             call = self.streams.called(receive)
             try:
-                answer = await mount.peer.call(caller, asked.request)
+                answer = await mount.peer.call(visit.caller, asked.request)
             finally:
                 self.streams.answered(call)
-            await _send(send, 200, asked.replied(answer), _echo(mount, headers), asked.media_type)
+            body = asked.replied(answer)
+            await _send(send, 200, body, echo(mount, visit.headers), asked.media_type)
         except AgentError as wrong:
-            await _fail(send, asked, wrong)
+            outcome = wrong.name
+            await self._fail(send, asked, wrong)
         except asyncio.CancelledError:
+            outcome = "Gone"
             if self.streams.is_closing:
                 words = "the node is going down; ask again, perhaps another"
-                await _fail(send, asked, error("Unavailable", words))
+                await self._fail(send, asked, error("Unavailable", words))
             elif not self.streams.is_gone(asyncio.current_task()):
                 raise
         except Exception:
+            outcome = "Internal"
             log.exception("a request failed on our side")
-            await _fail(send, asked, error("Internal"))
+            await self._fail(send, asked, error("Internal"))
+        finally:
+            self._noted(visit, outcome, _now() - began)
+
+    async def _let_in(self, visit: Visit, scope: Scope) -> None:
+        """Who is it? Before a byte of the body is read."""
+        door = self.door
+        if not door.is_kept and not door.is_limiting:
+            return
+        visit.address = (scope.get("client") or ("",))[0]
+        seen = shown(visit.headers, scope, visit.address)
+        visit.guest = door.known(seen) or await door.admit(seen)
+
+    def _allow(self, visit: Visit) -> None:
+        """May they, and how much of it?"""
+        asked, guest = visit.asked, visit.guest
+        door, name = self.door, asked.operation.name
+        if guest is not NOBODY:
+            door.check(guest, visit.mount.name, name, asked.request)
+        if door.is_limiting:
+            door.charge(guest, visit.address, name)
+        visit.caller = caller_of(visit.headers, asked, guest)
+
+    def _noted(self, visit: Visit, outcome: str, seconds: float) -> None:
+        """Count it; and for the audit log whatever the store has not said with the change it made."""
+        asked = visit.asked
+        operation = getattr(asked, "operation", None)
+        name = "unread" if operation is None else operation.name
+        self.metrics.answered(name, outcome, asked.dialect.label, seconds)
+        if self._audit is not None and (outcome != OK or name not in _CHANGES):
+            self._audit(entry_of(visit, name, outcome))
 
     async def _read(self, asked: Asked, headers: Headers, scope: Scope, receive: Receive) -> None:
         method = scope["method"]
@@ -143,7 +195,7 @@ class Site:
             if (body or asked.needs_body) and (
                 headers.get(b"content-type") != b"application/json" or b"content-encoding" in headers
             ):
-                _check_type(headers)
+                check_type(headers)
         version = headers.get(b"a2a-version", b"")
         asked.read(method, body, self._new_id, version, scope["query_string"], self._body_bytes_max)
 
@@ -191,11 +243,17 @@ class Site:
             raise error("TooLarge", f"The body has more than {most} bytes, which is what this node takes.")
         return b"".join(chunks)
 
-    async def _stream(
-        self, mount: Mount, headers: Headers, asked: Asked, caller: Caller, receive: Receive, send: Send
-    ) -> None:
+    async def _stream(self, visit: Visit, receive: Receive, send: Send) -> None:
+        who = self.door.stream_opened(visit.guest)
+        try:
+            await self._streamed(visit, receive, send)
+        finally:
+            self.door.stream_closed(who)
+
+    async def _streamed(self, visit: Visit, receive: Receive, send: Send) -> None:
+        mount, asked, headers, caller = visit.mount, visit.asked, visit.headers, visit.caller
         ends_at_question = self._ends_at_question and asked.dialect.ends_at_question
-        runs = mount.peer.watch(caller, asked.request, _cursor(headers))
+        runs = mount.peer.watch(caller, asked.request, cursor_of(headers))
         if not ends_at_question:
             runs = past_questions(mount.peer, caller, runs)
         try:
@@ -208,7 +266,7 @@ class Site:
             ends = ENDS_AT_QUESTION if ends_at_question and asked.operation.request is Ask else ENDS
             voice = asked.voice(first, ends)
             failed = partial(_error_item, asked)
-            await self.streams.run(runs, first, voice, failed, receive, send, _echo(mount, headers))
+            await self.streams.run(runs, first, voice, failed, receive, send, echo(mount, headers))
         finally:
             await runs.aclose()
 
@@ -232,14 +290,66 @@ class Site:
         elif path == "/readyz":
             health = {"status": "closing" if self.is_closing else "ready", **self._health()}
             await _send(send, 503 if self.is_closing else 200, msgspec.json.encode(health))
-        elif path == "/":
-            await _send(send, 200, self._index)
+        elif path == "/" or path in _GUARDED:
+            await self._for_guests(path, scope, send)
         else:
             await _send(send, 404, _problem(f"there is nothing at {path}; the agents are listed at /"))
 
+    async def _for_guests(self, path: str, scope: Scope, send: Send) -> None:
+        """What only those may read who were let in; and what others did, only who runs the node."""
+        seen = shown(wanted(scope["headers"]), scope, (scope.get("client") or ("",))[0])
+        try:
+            guest = self.door.known(seen) or await self.door.admit(seen)
+            if guest is NOBODY and self.door.is_operator(seen):
+                guest = RUNNER
+            if path == "/api/audit":
+                if OPERATOR not in (guest.scopes or ()):
+                    raise error("Forbidden", "the audit log is the operator's")
+                body, kind = await self._audit_page(scope["query_string"]), _JSON
+            elif path == "/metrics":
+                body, kind = self.metrics.text(), METRICS_TYPE
+            else:
+                body, kind = self._index, _JSON
+        except AgentError as wrong:
+            more = self._headers_of(wrong)
+            await _send(send, wrong.row.http, _problem(wrong.message), more)
+            return
+        await _send(send, 200, body, (), kind)
+
+    async def _audit_page(self, query: bytes) -> bytes:
+        said = dict(parse_qsl(query.decode("latin-1")))
+        try:
+            asked = msgspec.convert(said, AuditQuery, strict=False)
+        except msgspec.ValidationError as wrong:
+            raise error("InvalidParams", str(wrong)) from None
+        assert self._audited is not None, "a site with an audit log can be asked for it"
+        found = await self._audited(msgspec.structs.replace(asked, limit=max(1, min(asked.limit, 1000))))
+        entries = [{"position": position, **msgspec.to_builtins(entry)} for position, entry in found]
+        return msgspec.json.encode({"entries": entries})
+
+    def _gauges(self) -> Mapping[str, float]:
+        told = {name: value for name, value in self._health().items() if isinstance(value, int | float)}
+        return {**told, "streams": len(self.streams), "calls_waiting": self.streams.calls}
+
+    async def _fail(self, send: Send, asked: Asked, wrong: AgentError) -> None:
+        status, body = asked.failed(wrong)
+        media_type = asked.media_type
+        if status == 200 and asked.refuses_in_stream:
+            body, media_type = frame(0, body), b"text/event-stream"
+        await _send(send, status, body, self._headers_of(wrong), media_type)
+
+    def _headers_of(self, wrong: AgentError) -> list[tuple[bytes, bytes]]:
+        """What an error says in headers: how long to wait, and what to show."""
+        headers = []
+        if wrong.retry_seconds:
+            headers.append((b"retry-after", b"%d" % max(1, math.ceil(wrong.retry_seconds))))
+        if wrong.name == "Unauthenticated" and self.door.challenges:
+            headers.append((b"www-authenticate", self.door.challenges))
+        return headers
+
     async def _card(self, scope: Scope, send: Send, mount: Mount) -> None:
-        headers = _wanted(scope["headers"])
-        card = mount.card_in(_version(headers, scope["query_string"]))
+        headers = wanted(scope["headers"])
+        card = mount.card_in(version_of(headers, scope["query_string"]))
         seen = headers.get(b"if-none-match", b"")
         if seen and (
             seen == b"*" or card.etag in [tag.strip().removeprefix(b"W/") for tag in seen.split(b",")]
@@ -250,72 +360,6 @@ class Site:
         length = (b"content-length", b"%d" % len(card.body))
         await send({"type": "http.response.start", "status": 200, "headers": [*card.headers, length]})
         await send({"type": "http.response.body", "body": card.body if scope["method"] == "GET" else b""})
-
-
-def _version(headers: Headers, query: bytes) -> str:
-    """The version a card is asked for in. Whoever asks in one that is not spoken learns from it which are."""
-    try:
-        return said(headers.get(b"a2a-version", b""), query)
-    except AgentError:
-        return ""
-
-
-def _wanted(sent: Sequence[tuple[bytes, bytes]]) -> Headers:
-    """The headers we look at. One that came on several lines is one list (RFC 9110, 5.3)."""
-    headers: Headers = {}
-    for name, value in sent:
-        if name in _WANTED:
-            headers[name] = b"%b, %b" % (headers[name], value) if name in headers else value
-    return headers
-
-
-def _check_type(headers: Headers) -> None:
-    kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower().decode("latin-1")
-    if kind not in jsonrpc.MEDIA_TYPES:
-        raise error("ContentTypeNotSupported", f"a request is application/json, not {kind or 'untyped'}")
-    if headers.get(b"content-encoding", b"identity") not in (b"", b"identity"):
-        raise error("ContentTypeNotSupported", "requests are taken as they are, without a Content-Encoding")
-
-
-def _caller(headers: Headers, asked: Asked) -> Caller:
-    key = headers.get(b"idempotency-key", b"")
-    extensions = headers.get(b"a2a-extensions") or headers.get(b"x-a2a-extensions", b"")
-    tenant = asked.request.tenant
-    if not (key or extensions or tenant or asked.names_tasks):
-        return _ANYONE
-    if len(key) > KEY_BYTES_MAX or not key.isascii():
-        raise error(
-            "InvalidParams",
-            f"an idempotency key is up to {KEY_BYTES_MAX} ASCII characters",
-            at="Idempotency-Key",
-        )
-    named = tuple(uri.strip() for uri in extensions.decode("latin-1").split(",") if uri.strip())
-    return Caller(tenant=tenant, key=key.decode(), extensions=named, names_tasks=asked.names_tasks)
-
-
-_ANYONE = Caller()
-# Before 1.0 the header had a prefix; who asks with it is answered with it.
-_EXTENSIONS = (b"a2a-extensions", b"x-a2a-extensions")
-
-
-def _cursor(headers: Headers) -> int | None:
-    text = headers.get(b"last-event-id")
-    if text is None or text == b"":
-        return None
-    if not text.isdigit() or len(text) > 18:
-        raise error(
-            "InvalidParams", "the last event's id is a whole number, as it was sent", at="Last-Event-ID"
-        )
-    return int(text)
-
-
-def _echo(mount: Mount, headers: Headers) -> list[tuple[bytes, bytes]]:
-    """Of the extensions a caller asked for, those that this agent has are said back."""
-    for name in _EXTENSIONS:
-        if asked := headers.get(name):
-            active = [uri for uri in (word.strip() for word in asked.split(b",")) if uri in mount.extensions]
-            return [(name, b", ".join(active))] if active else []
-    return []
 
 
 async def _send(
@@ -337,15 +381,6 @@ async def _send(
         }
     )
     await send({"type": "http.response.body", "body": body})
-
-
-async def _fail(send: Send, asked: Asked, wrong: AgentError) -> None:
-    headers = [(b"retry-after", b"%d" % wrong.retry_seconds)] if wrong.retry_seconds else []
-    status, body = asked.failed(wrong)
-    if status == 200 and asked.refuses_in_stream:
-        await _send(send, status, frame(0, body), headers, b"text/event-stream")
-    else:
-        await _send(send, status, body, headers, asked.media_type)
 
 
 def _error_item(asked: Asked, wrong: AgentError) -> bytes:

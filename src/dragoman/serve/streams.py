@@ -71,6 +71,11 @@ class Streams:
     def __len__(self) -> int:
         return len(self._open)
 
+    @property
+    def calls(self) -> int:
+        """How many requests wait for an answer, streams among them."""
+        return len(self._calls)
+
     # Calls.
 
     def called(self, receive: Receive) -> asyncio.Task[Any]:

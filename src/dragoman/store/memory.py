@@ -7,14 +7,17 @@ again when somebody asks: ten thousand finished tasks stay small and invisible t
 from __future__ import annotations
 
 import asyncio
-import heapq
 from array import array
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from itertools import islice
 
+from ..model.audit import AuditEntry, AuditQuery
 from ..model.errors import error
+from ..model.peer import ANYONE
 from .memory_log import Log, pack, unpack
+from .memory_shared import OWNER_ACTIVE_MAX, MemoryAudit, Shared
+from .memory_work import MemoryWork
 from .store import (
     Append,
     Batch,
@@ -25,7 +28,6 @@ from .store import (
     Fenced,
     Found,
     Label,
-    NewWork,
     Present,
     Query,
     Record,
@@ -42,35 +44,15 @@ TOMBSTONES_MAX = 10_000
 FEED_MAX = 100_000
 # How many folds of finished tasks are kept at hand; older ones are folded again when read.
 FRESH_FOLDS = 64
-# How many due times of work that is gone may lie about.
-STALE_DUES = 1000
-
-
-class _Item:
-    __slots__ = ("again", "attempts", "body", "due", "epoch", "kind", "log", "name", "node", "topic")
-
-    def __init__(self, put: NewWork) -> None:
-        self.kind = put.kind
-        self.topic = put.topic
-        self.log = put.log
-        self.body = put.body
-        self.name = put.name
-        self.due = put.due
-        # When it is due once more, if it was put again while somebody held it.
-        self.again: float | None = None
-        self.node = ""
-        self.epoch = 0
-        self.attempts = 0
-
-    def held(self, work: int, memo: object = None) -> Work:
-        return Work(work, self.kind, self.topic, self.log, self.body, self.epoch, self.attempts, memo)
 
 
 class MemoryStore:
     """See `Store` for what each method promises."""
 
-    def __init__(self, *, tasks_max: int = TASKS_MAX) -> None:
+    def __init__(self, *, tasks_max: int = TASKS_MAX, owner_active_max: int = OWNER_ACTIVE_MAX) -> None:
         self.tasks_max = tasks_max
+        self._shared = Shared(owner_active_max)
+        self._audit = MemoryAudit()
         # Task logs in the order of their last status change: lists read it backwards, eviction forwards.
         # (A plain dict that loses its first entries is slow to find its first.)
         self._tasks: OrderedDict[str, Log] = OrderedDict()
@@ -79,12 +61,7 @@ class MemoryStore:
         self._over = 0
         self._changes = 0
         self._records: dict[str, tuple[bytes, str]] = {}
-        self._work: dict[int, _Item] = {}
-        self._named: dict[str, int] = {}
-        self._due: list[tuple[float, int]] = []
-        self._last_work = 0
-        self._nodes: dict[str, float] = {}
-        self._claimants: list[Claimant] = []
+        self._work = MemoryWork()
         self._feed: list[str] = []
         self._feed_seqs = array("L")
         self._feed_start = 0
@@ -111,7 +88,10 @@ class MemoryStore:
             if log is None:
                 if append.after or append.label is None or append.log in self._tombs:
                     return Conflict(append.log, 0)
-                begun += append.label.kind == "task"
+                if append.label.kind == "task":
+                    begun += 1
+                    if append.label.owner != ANYONE.owner and self._shared.is_full(append.label):
+                        return self._shared.refusal
             elif log.seq != append.after:
                 # Law 3: who lost the answer asks again with the same append id and gets it again.
                 return None if log.append_id == append.id else Conflict(append.log, log.seq)
@@ -121,24 +101,23 @@ class MemoryStore:
         for append, log in zip(batch.appends, logs, strict=True):
             self._append(append, log)
         if batch.claim is not None and batch.appends:
-            # Attempts count takings in a row that led to nothing.
-            self._work[batch.claim.work].attempts = 1
+            self._work.prove(batch.claim)
         for record in batch.records:
             self._keep(record)
         if batch.ends or batch.drops:
-            self._end(batch)
+            self._work.end(batch.ends, batch.drops)
         for name in batch.closes:
             self._delete(name)
         if batch.work:
-            self._put(batch.work)
+            self._work.put(batch.work)
+        if batch.audit:
+            self._audit.add(batch.audit)
         return None
 
     def _refuse(self, batch: Batch, begun: int) -> Refusal | None:
         claim = batch.claim
-        if claim is not None:
-            item = self._work.get(claim.work)
-            if item is None or item.epoch != claim.epoch or not item.node:
-                return Fenced(f"work {claim.work} is no longer held at epoch {claim.epoch}")
+        if claim is not None and not self._work.is_held(claim):
+            return Fenced(f"work {claim.work} is no longer held at epoch {claim.epoch}")
         for record in batch.records:
             if record.is_new:
                 there = self._records.get(_key(record.kind, record.key))
@@ -181,9 +160,10 @@ class MemoryStore:
         who = self._who.get(key)
         if who is None:
             who = self._who[key] = Label(*key)
-        log = Log(who, label.context, self._feed_start + len(self._feed))
+        log = Log(who, label.context, label.trace, self._feed_start + len(self._feed))
         if label.kind == "task":
             self._tasks[name] = log
+            self._shared.began(who, label.context)
         else:
             self._journals[name] = log
         return log
@@ -195,6 +175,7 @@ class MemoryStore:
         if is_over == was_over:
             return
         self._over += is_over - was_over
+        self._shared.moved(log.who, -1 if is_over else 1)
         if not is_over:
             return
         assert isinstance(log.events, list), "a log is packed when it is over, once"
@@ -221,55 +202,6 @@ class MemoryStore:
         if log is not None and key not in log.keys:
             log.keys = (*log.keys, key)
 
-    def _end(self, batch: Batch) -> None:
-        for work in batch.ends:
-            item = self._work.get(work)
-            if item is not None and item.again is not None:
-                self._free(work, item, item.again)
-            elif item is not None:
-                del self._work[work]
-                self._named.pop(item.name, None)
-        for name in batch.drops:
-            self._work.pop(self._named.pop(name, 0), None)
-
-    def _put(self, several: Sequence[NewWork]) -> None:
-        for put in several:
-            known = self._named.get(put.name) if put.name else None
-            if known is not None:
-                self._put_again(known, put.due)
-                continue
-            self._last_work += 1
-            work = self._last_work
-            item = self._work[work] = _Item(put)
-            if put.name:
-                self._named[put.name] = work
-            claimant = self._claimant_for(put)
-            if claimant is None:
-                self._await(put.due, work)
-                for other in self._claimants:
-                    other.hint()
-            else:
-                claimant.free[put.topic] -= 1
-                item.node = claimant.node
-                item.epoch = item.attempts = 1
-                claimant.take(item.held(work, put.memo))
-
-    def _put_again(self, work: int, due: float) -> None:
-        """Named work is there already: it moves, or, while somebody holds it, comes again afterwards."""
-        item = self._work[work]
-        if item.node:
-            item.again = due if item.again is None else min(item.again, due)
-        else:
-            self._free(work, item, due)
-
-    def _claimant_for(self, put: NewWork) -> Claimant | None:
-        if put.due > 0:
-            return None
-        for claimant in self._claimants:
-            if claimant.free.get(put.topic, 0) > 0:
-                return claimant
-        return None
-
     # Room.
 
     def _make_room(self, wanted: int) -> bool:
@@ -290,6 +222,7 @@ class MemoryStore:
         log = self._tasks.pop(name, None)
         if log is not None:
             self._over -= log.is_over
+            self._shared.gone(log.who, log.context, log.is_over)
         else:
             log = self._journals.pop(name, None)
         if log is not None:
@@ -299,7 +232,7 @@ class MemoryStore:
             log.wake()
 
     async def sweep(self, before: float, limit: int) -> int:
-        busy = {item.log for item in self._work.values()}
+        busy = self._work.logs()
         past = [
             name for name, log in self._tasks.items() if log.is_over and log.at < before and name not in busy
         ]
@@ -370,6 +303,15 @@ class MemoryStore:
         token = str(self._tasks[rows[-1].log].order) if more else ""
         return Found(rows, token, total)
 
+    def owner_of_context(self, context: str) -> tuple[str, str] | None:
+        return self._shared.owner_of_context(context)
+
+    async def audited(self, query: AuditQuery) -> Sequence[tuple[int, AuditEntry]]:
+        return self._audit.find(query)
+
+    async def sweep_audit(self, before: float) -> None:
+        self._audit.sweep(before)
+
     def feed(self, after: int, limit: int = 1000) -> Sequence[Fed]:
         start = max(after - self._feed_start, 0)
         fed: list[Fed] = []
@@ -386,72 +328,21 @@ class MemoryStore:
     # Work.
 
     def offer(self, claimant: Claimant) -> None:
-        self._claimants.append(claimant)
+        self._work.claimants.append(claimant)
 
     async def claim(
         self, kind: str, topics: Sequence[str], node: str, now: float, limit: int
     ) -> Sequence[Work]:
-        taken: list[Work] = []
-        passed: list[tuple[float, int]] = []
-        while self._due and self._due[0][0] <= now and len(taken) < limit:
-            due, work = heapq.heappop(self._due)
-            if not self._is_due(due, work):
-                continue
-            item = self._work[work]
-            if item.kind != kind or item.topic not in topics:
-                passed.append((due, work))
-                continue
-            item.node = node
-            item.epoch += 1
-            item.attempts += 1
-            taken.append(item.held(work))
-        for entry in passed:
-            heapq.heappush(self._due, entry)
-        return taken
+        return self._work.claim(kind, topics, node, now, limit)
 
     async def release(self, work: int, epoch: int, due: float) -> None:
-        item = self._work.get(work)
-        if item is not None and item.epoch == epoch and item.node:
-            self._free(work, item, due)
-            for claimant in self._claimants:
-                claimant.hint()
-
-    def _free(self, work: int, item: _Item, due: float) -> None:
-        item.node = ""
-        item.due = due if item.again is None else min(due, item.again)
-        item.again = None
-        self._await(item.due, work)
-
-    def _await(self, due: float, work: int) -> None:
-        heapq.heappush(self._due, (due, work))
-        if len(self._due) > 2 * len(self._work) + STALE_DUES:
-            # A question that was answered leaves its deadline here, and those are a week away.
-            self._due = [(at, one) for at, one in self._due if self._is_due(at, one)]
-            heapq.heapify(self._due)
-
-    def _is_due(self, due: float, work: int) -> bool:
-        item = self._work.get(work)
-        return item is not None and not item.node and item.due == due
+        self._work.release(work, epoch, due)
 
     async def beat(self, node: str, until: float, now: float) -> int:
-        self._nodes[node] = until
-        silent = {name for name, end in self._nodes.items() if end <= now}
-        for name in silent:
-            del self._nodes[name]
-        ended = 0
-        for work, item in self._work.items():
-            if item.node and item.node not in self._nodes:
-                self._free(work, item, 0.0)
-                ended += 1
-        return ended
+        return self._work.beat(node, until, now)
 
     def next_due(self) -> float | None:
-        while self._due:
-            due, work = self._due[0]
-            if self._is_due(due, work):
-                return due
-            heapq.heappop(self._due)
-        return None
+        return self._work.next_due()
 
     async def close(self) -> None:
         for log in (*self._tasks.values(), *self._journals.values()):

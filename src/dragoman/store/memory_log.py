@@ -45,7 +45,7 @@ def unpack(packed: bytes, task_id: str, context: str) -> list[bytes]:
 
 
 class Log:
-    """One log. `who` is its label without the context, shared by all logs of one caller and agent."""
+    """One log. `who` is its label without context and trace, shared by all logs of one caller and agent."""
 
     __slots__ = (
         "append_id",
@@ -59,13 +59,15 @@ class Log:
         "seq",
         "snapshot",
         "state",
+        "trace",
         "waiters",
         "who",
     )
 
-    def __init__(self, who: Label, context: str, born: int) -> None:
+    def __init__(self, who: Label, context: str, trace: str, born: int) -> None:
         self.who = who
         self.context = context
+        self.trace = trace
         # After which position of the feed it began.
         self.born = born
         self.state = State.UNKNOWN
@@ -99,7 +101,7 @@ class Log:
 
     def row(self, name: str) -> Row:
         who = self.who
-        label = Label(who.kind, who.owner, who.tenant, who.agent, self.context)
+        label = Label(who.kind, who.owner, who.tenant, who.agent, self.context, self.trace)
         return Row(name, label, Head(self.state, self.at, self.hidden), self.seq)
 
     def growing(self, name: str) -> list[bytes]:

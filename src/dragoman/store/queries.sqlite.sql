@@ -1,9 +1,9 @@
 -- name: log_by_name
-SELECT id, name, kind, owner, tenant, agent, context, state, at, hidden, seq, append_id FROM logs WHERE name = ?
+SELECT id, name, kind, owner, tenant, agent, context, state, at, hidden, seq, append_id, trace FROM logs WHERE name = ?
 
 -- name: begin_log
-INSERT INTO logs (id, name, kind, owner, tenant, agent, context, state, at, hidden, seq, append_id)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO logs (id, name, kind, owner, tenant, agent, context, state, at, hidden, seq, append_id, trace)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: change_log
 UPDATE logs SET state = ?, at = ?, hidden = ?, seq = ?, append_id = ? WHERE id = ?
@@ -86,6 +86,22 @@ DELETE FROM records WHERE log = ? AND log <> ''
 -- name: active
 SELECT count(*) FROM logs WHERE kind = 'task' AND state NOT IN ('completed', 'failed', 'canceled', 'rejected')
 
+-- name: active_of_owners
+SELECT tenant, owner, count(*) FROM logs
+WHERE kind = 'task' AND state NOT IN ('completed', 'failed', 'canceled', 'rejected') GROUP BY tenant, owner
+
+-- name: owner_of_context
+SELECT tenant, owner FROM logs INDEXED BY logs_of_context WHERE kind = 'task' AND context = ? AND context <> '' LIMIT 1
+
+-- name: keep_audit
+INSERT INTO audit (position, at, trace, task, caller, agent, body) VALUES (?, ?, ?, ?, ?, ?, ?)
+
+-- name: audited
+SELECT position, body FROM audit
+
+-- name: sweep_audit
+DELETE FROM audit WHERE position IN (SELECT position FROM audit WHERE at < ? ORDER BY position LIMIT ?)
+
 -- name: over
 SELECT name FROM logs
 WHERE kind = 'task' AND at < ? AND state IN ('completed', 'failed', 'canceled', 'rejected')
@@ -102,4 +118,4 @@ SELECT value FROM meta WHERE name = ?
 INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value
 
 -- name: page
-SELECT id, name, kind, owner, tenant, agent, context, state, at, hidden, seq, append_id FROM logs
+SELECT id, name, kind, owner, tenant, agent, context, state, at, hidden, seq, append_id, trace FROM logs

@@ -15,6 +15,7 @@ from pathlib import Path
 import apsw
 import msgspec
 
+from ..model.audit import AuditEntry, AuditQuery
 from ..model.peer import Clock
 from . import sqlite_find
 from .ballast import Ballast
@@ -28,8 +29,10 @@ from .store import Batch, Claimant, Done, Fed, Found, Query, Row, Work
 __all__ = ["SqliteStore"]
 
 ACTIVE_TASKS_MAX = 100_000
+OWNER_ACTIVE_MAX = 10_000
 # Tasks deleted in one transaction: each deletes many rows, and everybody else waits.
 SWEPT_AT_ONCE = 20
+AUDIT_SWEPT_AT_ONCE = 5000
 
 _LOG_BY_NAME = QUERIES["log_by_name"]
 _unpack = msgspec.msgpack.Decoder(list[bytes]).decode
@@ -58,6 +61,7 @@ class SqliteStore:
         *,
         clock: Clock,
         active_tasks_max: int = ACTIVE_TASKS_MAX,
+        owner_active_max: int = OWNER_ACTIVE_MAX,
         on_lost: Callable[[], None] = lambda: None,
     ) -> SqliteStore:
         """Take the file's lock, bring its schema up to date and end the leases of whoever had it before.
@@ -77,8 +81,10 @@ class SqliteStore:
                     raise
                 db.execute(QUERIES["free_all_work"])
             reserved = rows_of(db, QUERIES["meta"], ("reserved",))
-            ((active,),) = rows_of(db, QUERIES["active"])
-            known = Known(reserved[0][0] if reserved else 0, active, active_tasks_max)
+            active = {
+                (tenant, owner): count for tenant, owner, count in rows_of(db, QUERIES["active_of_owners"])
+            }
+            known = Known(reserved[0][0] if reserved else 0, active, active_tasks_max, owner_active_max)
             store = SqliteStore(path, lock, db, known, clock, ballast)
         except BaseException:
             lock.release()
@@ -137,6 +143,18 @@ class SqliteStore:
             return bytes(body)
         return None
 
+    def owner_of_context(self, context: str) -> tuple[str, str] | None:
+        for tenant, owner in rows_of(self._reader, QUERIES["owner_of_context"], (context,)):
+            return tenant, owner
+        return None
+
+    async def audited(self, query: AuditQuery) -> Sequence[tuple[int, AuditEntry]]:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._finding, sqlite_find.audited, self._finder, query)
+
+    async def sweep_audit(self, before: float) -> None:
+        await self._writer.change(lambda group: group.sweep_audit(before, AUDIT_SWEPT_AT_ONCE))
+
     def feed(self, after: int, limit: int = 1000) -> Sequence[Fed]:
         return [Fed(*row) for row in rows_of(self._reader, QUERIES["feed"], (after, limit))]
 
@@ -183,7 +201,7 @@ class SqliteStore:
         return await self._writer.change(lambda group: group.claim(kind, topics, node, now, limit))
 
     async def release(self, work: int, epoch: int, due: float) -> None:
-        await self._writer.change(lambda group: group.release(work, epoch, due))
+        await self._writer.change(lambda group: group.work.release(work, epoch, due))
 
     async def beat(self, node: str, until: float, now: float) -> int:
         # Leases end when the file is opened, so heartbeats need not outlive the process.
@@ -192,7 +210,7 @@ class SqliteStore:
             del self._nodes[name]
         if all(held.node in self._nodes for held in self._known.held.values()):
             return 0
-        return await self._writer.change(lambda group: group.end_leases(self._nodes))
+        return await self._writer.change(lambda group: group.work.end_leases(self._nodes))
 
     def next_due(self) -> float | None:
         for (due,) in rows_of(self._reader, QUERIES["next_due"]):

@@ -8,13 +8,15 @@ import struct
 from typing import Any
 
 import apsw
+import msgspec
 
+from ..model.audit import AuditEntry, AuditQuery
 from ..model.errors import error
 from .sqlite_file import QUERIES, rows_of
 from .sqlite_known import stored
 from .store import Found, Query
 
-__all__ = ["PAGE_SIZE_MAX", "find"]
+__all__ = ["PAGE_SIZE_MAX", "audited", "find"]
 
 PAGE_SIZE_MAX = 1000
 
@@ -41,6 +43,25 @@ def find(db: apsw.Connection, query: Query) -> Found:
     found = [stored(row) for row in rows[:size]]
     token = _token(query, found[-1].row.head.at, found[-1].id) if len(rows) > size else ""
     return Found([log.row for log in found], token, total)
+
+
+def audited(db: apsw.Connection, query: AuditQuery) -> list[tuple[int, AuditEntry]]:
+    """Entries of the audit log, newest first."""
+    terms = ["at >= ?"]
+    values: list[Any] = [query.since]
+    for column in ("trace", "task", "caller", "agent"):
+        if value := getattr(query, column):
+            # Said twice, so that the index of those that have one is taken.
+            terms.append(f"{column} = ? AND {column} <> ''")
+            values.append(value)
+    if query.before is not None:
+        terms.append("position < ?")
+        values.append(query.before)
+    select = f"{QUERIES['audited']} WHERE {' AND '.join(terms)} ORDER BY position DESC LIMIT ?"
+    return [(position, _entry(body)) for position, body in rows_of(db, select, [*values, query.limit])]
+
+
+_entry = msgspec.json.Decoder(AuditEntry).decode
 
 
 def _where(query: Query) -> tuple[str, list[Any]]:

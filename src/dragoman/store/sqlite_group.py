@@ -14,8 +14,10 @@ import apsw
 import msgspec
 
 from ..core.tasks import TERMINAL
+from ..model.peer import ANYONE
 from .sqlite_file import QUERIES, rows_of
-from .sqlite_known import Held, Known, Stored, stored
+from .sqlite_known import Known, Stored, stored
+from .sqlite_work import GroupWork, note
 from .store import (
     Append,
     Batch,
@@ -24,7 +26,6 @@ from .store import (
     Fenced,
     Head,
     Label,
-    NewWork,
     Present,
     Record,
     Refusal,
@@ -46,11 +47,12 @@ _CHANGE_LOG = QUERIES["change_log"]
 _GROW_LOG = QUERIES["grow_log"]
 _APPEND = QUERIES["append"]
 _KEEP_SNAPSHOT = QUERIES["keep_snapshot"]
-_PUT_WORK = QUERIES["put_work"]
-_END_WORK = QUERIES["end_work"]
 _RECORD = QUERIES["record"]
 _KEEP_RECORD = QUERIES["keep_record"]
 
+_KEEP_AUDIT = QUERIES["keep_audit"]
+
+_encode = msgspec.json.Encoder().encode
 _pack = msgspec.msgpack.Encoder().encode
 
 
@@ -63,22 +65,18 @@ class Group:
         self.claimants = claimants
         self.now = now
         self.is_open = False
-        self.is_hinting = False
         self.logs: dict[str, Stored | None] = {}
-        self.held: dict[int, Held | None] = {}
-        self.leased: list[tuple[Claimant, str, Work]] = []
-        self._names: dict[str, int] = {}
-        # Names of work that was put in this group for whoever claims it.
-        self._put_names: set[str] = set()
+        self.work = GroupWork(db, known, claimants, now, self.next_id, self._is_begun)
         self._records: dict[tuple[str, str], Record] = {}
         self._are_records_gone = False
         self._active = known.active
+        # How the active tasks of owners change in this group.
+        self._active_of: dict[tuple[str, str], int] = {}
         self._reserved = known.reserved
         # Rows to write, by table; in each, statements in order, equal neighbours together.
         self._changed: dict[str, str] = {}
         self._appends: list[tuple[Any, ...]] = []
         self._snapshots: dict[int, tuple[int, int, bytes]] = {}
-        self._work: list[tuple[str, list[tuple[Any, ...]]]] = []
         self._rest: list[tuple[str, list[tuple[Any, ...]]]] = []
 
     # Judging.
@@ -87,13 +85,15 @@ class Group:
         """Take a batch in, or say why not; a refused batch leaves nothing behind."""
         begun = 0
         conflict: Conflict | None = None
+        owner_full: StoreFull | None = None
         for append in batch.appends:
             log = self._log(append.log)
             if log is None:
                 if append.after or append.label is None:
                     conflict = conflict or Conflict(append.log, 0)
-                else:
-                    begun += append.label.kind == "task"
+                elif append.label.kind == "task":
+                    begun += 1
+                    owner_full = owner_full or self._owner_full(append.label)
             elif (
                 append.id and log.append_id == append.id and log.row.seq == append.after + len(append.events)
             ):
@@ -101,7 +101,7 @@ class Group:
                 return None
             elif log.row.seq != append.after:
                 conflict = conflict or Conflict(append.log, log.row.seq)
-        refusal = conflict or self._refuse(batch, begun)
+        refusal = conflict or owner_full or self._refuse(batch, begun)
         if refusal is None:
             self._take_in(batch)
         return refusal
@@ -109,7 +109,7 @@ class Group:
     def _refuse(self, batch: Batch, begun: int) -> Refusal | None:
         claim = batch.claim
         if claim is not None:
-            held = self._held(claim.work)
+            held = self.work.held_now(claim.work)
             if held is None or held.epoch != claim.epoch:
                 return Fenced(f"work {claim.work} is no longer held at epoch {claim.epoch}")
         for record in batch.records:
@@ -121,23 +121,49 @@ class Group:
             return StoreFull(f"{self._active} tasks are active")
         return None
 
+    def _owner_full(self, label: Label) -> StoreFull | None:
+        """Why one more task of this owner cannot begin; nobody in particular shares the store's own bound."""
+        key = (label.tenant, label.owner)
+        count = self.known.active_of.get(key, 0) + self._active_of.get(key, 0)
+        if label.owner == ANYONE.owner or count < self.known.owner_active_max:
+            return None
+        return StoreFull(f"{count} tasks of this caller are active")
+
+    def _count(self, label: Label, change: int) -> None:
+        """Tasks that become active, or cease to be."""
+        if change:
+            key = (label.tenant, label.owner)
+            self._active += change
+            self._active_of[key] = self._active_of.get(key, 0) + change
+
     def _take_in(self, batch: Batch) -> None:
         claim = batch.claim
         for append in batch.appends:
             self._append(append)
         if claim is not None and batch.appends:
-            self._prove(claim.work)
+            self.work.prove(claim.work)
         for record in batch.records:
             self._records[record.kind, record.key] = record
-            _note(self._rest, _KEEP_RECORD, (record.kind, record.key, record.log, record.body))
+            note(self._rest, _KEEP_RECORD, (record.kind, record.key, record.log, record.body))
         for work in batch.ends:
-            self._end(work)
+            self.work.end(work)
         for name in batch.drops:
-            self._drop(name)
+            self.work.drop(name)
         for name in batch.closes:
             self.delete(name)
         for put in batch.work:
-            self._put(put)
+            self.work.put(put)
+        for entry in batch.audit:
+            row = (
+                self.next_id(),
+                entry.at,
+                entry.trace,
+                entry.task,
+                entry.caller,
+                entry.agent,
+                _encode(entry),
+            )
+            note(self._rest, _KEEP_AUDIT, row)
 
     # Logs.
 
@@ -166,7 +192,7 @@ class Group:
             log = Stored(self.next_id(), Row(name, append.label, head, seq), append.id)
             self._changed[name] = _BEGIN_LOG
             if append.label.kind == "task":
-                self._active += head.state not in TERMINAL
+                self._count(append.label, int(head.state not in TERMINAL))
         else:
             row = log.row
             head = append.head or row.head
@@ -174,7 +200,8 @@ class Group:
                 if self._changed.get(name) is not _BEGIN_LOG:
                     self._changed[name] = _CHANGE_LOG
                 if row.label.kind == "task":
-                    self._active += (head.state not in TERMINAL) - (row.head.state not in TERMINAL)
+                    was_active = row.head.state not in TERMINAL
+                    self._count(row.label, (head.state not in TERMINAL) - was_active)
             else:
                 self._changed.setdefault(name, _GROW_LOG)
             log = Stored(log.id, Row(name, row.label, head, seq), append.id)
@@ -192,21 +219,29 @@ class Group:
         if log is None:
             return
         if log.row.label.kind == "task":
-            self._active -= log.row.head.state not in TERMINAL
+            self._count(log.row.label, -int(log.row.head.state not in TERMINAL))
         for query in ("delete_log", "delete_appends", "delete_snapshot"):
-            _note(self._rest, QUERIES[query], (log.id,))
-        _note(self._rest, QUERIES["delete_records"], (name,))
+            note(self._rest, QUERIES[query], (log.id,))
+        note(self._rest, QUERIES["delete_records"], (name,))
         self.logs[name] = None
         self._are_records_gone = True
         for key in [key for key, record in self._records.items() if record.log == name]:
             del self._records[key]
+
+    def _is_begun(self, log: str) -> bool:
+        """Whether a log begins in this very group."""
+        return self._changed.get(log) is _BEGIN_LOG
+
+    def claim(self, kind: str, topics: Sequence[str], node: str, now: float, limit: int) -> Sequence[Work]:
+        self.flush()
+        return self.work.claim(kind, topics, node, now, limit)
 
     def next_id(self) -> int:
         known = self.known
         known.last_id += 1
         if known.last_id > self._reserved:
             self._reserved = known.last_id + RESERVED_AT_ONCE
-            _note(self._rest, QUERIES["keep_meta"], ("reserved", self._reserved))
+            note(self._rest, QUERIES["keep_meta"], ("reserved", self._reserved))
         return known.last_id
 
     def _record(self, record: Record) -> Record | None:
@@ -217,122 +252,6 @@ class Group:
             self.flush()
         rows = rows_of(self.db, _RECORD, key)
         return Record(record.kind, record.key, rows[0][1], rows[0][0]) if rows else None
-
-    # Work.
-
-    def _put(self, put: NewWork) -> None:
-        claimant = self._claimant(put)
-        if put.name and (claimant is None or self._is_name_known(put)):
-            self._put_by_name(put)
-            return
-        work, name = self.next_id(), put.name or None
-        row: tuple[Any, ...]
-        if claimant is None:
-            self.is_hinting = True
-            row = (work, put.kind, put.topic, put.log, put.due, None, 0, 0, name, put.body)
-        else:
-            claimant.free[put.topic] -= 1
-            row = (work, put.kind, put.topic, put.log, put.due, claimant.node, 1, 1, name, put.body)
-            self.held[work] = Held(claimant.node, 1, 1, put.name)
-            if put.name:
-                self._names[put.name] = work
-            self.leased.append(
-                (claimant, put.topic, Work(work, put.kind, put.topic, put.log, put.body, 1, 1, put.memo))
-            )
-        _note(self._work, _PUT_WORK, row)
-
-    def _put_by_name(self, put: NewWork) -> None:
-        """Put it, or move what is there by that name; if somebody holds it, it comes again afterwards."""
-        row = (self.next_id(), put.kind, put.topic, put.log, put.due, put.name, put.body)
-        _note(self._work, QUERIES["put_named_work"], row)
-        work, held = self._held_by_name(put.name)
-        if held is None:
-            self.is_hinting = True
-            self._put_names.add(put.name)
-        else:
-            self.held[work] = msgspec.structs.replace(held, moved=put.due)
-
-    def _is_name_known(self, put: NewWork) -> bool:
-        """Whether there may be work of that name. Of a log that begins right now nobody has put any."""
-        if put.name in self._names or put.name in self.known.names or put.name in self._put_names:
-            return True
-        if put.name == put.log and self._changed.get(put.log) is _BEGIN_LOG:
-            return False
-        return bool(rows_of(self.db, QUERIES["work_by_name"], (put.name,)))
-
-    def _claimant(self, put: NewWork) -> Claimant | None:
-        if put.due <= self.now:
-            for claimant in self.claimants:
-                if claimant.free.get(put.topic, 0) > 0:
-                    return claimant
-        return None
-
-    def _held(self, work: int) -> Held | None:
-        return self.held[work] if work in self.held else self.known.held.get(work)
-
-    def _held_by_name(self, name: str) -> tuple[int, Held | None]:
-        work = self._names.get(name) or self.known.names.get(name, 0)
-        held = self._held(work)
-        return work, held if held is not None and held.name == name else None
-
-    def _prove(self, work: int) -> None:
-        # Law of attempts: an append shows that this taking got somewhere.
-        held = self._held(work)
-        assert held is not None
-        if held.attempts > 1:
-            self.held[work] = msgspec.structs.replace(held, attempts=1)
-            _note(self._work, QUERIES["attempt_work"], (work,))
-
-    def _end(self, work: int) -> None:
-        held = self._held(work)
-        if held is not None and held.moved is not None:
-            # It was put again since it was taken: what it is about was not seen by who ends it.
-            self.free(work, held.moved)
-            return
-        if held is not None:
-            self.held[work] = None
-        _note(self._work, _END_WORK, (work,))
-
-    def _drop(self, name: str) -> None:
-        work, held = self._held_by_name(name)
-        if held is not None:
-            self.held[work] = None
-        _note(self._work, QUERIES["drop_work"], (name,))
-
-    def free(self, work: int, due: float) -> None:
-        """A lease ends and the work is due for anyone."""
-        self.held[work] = None
-        self.is_hinting = True
-        _note(self._work, QUERIES["free_work"], (due, work))
-
-    def release(self, work: int, epoch: int, due: float) -> None:
-        held = self._held(work)
-        if held is not None and held.epoch == epoch:
-            self.free(work, due if held.moved is None else min(due, held.moved))
-
-    def claim(self, kind: str, topics: Sequence[str], node: str, now: float, limit: int) -> Sequence[Work]:
-        self.flush()
-        topics_text = msgspec.json.encode(list(topics)).decode()
-        taken: list[Work] = []
-        due = rows_of(self.db, QUERIES["due_work"], (kind, topics_text, now, limit))
-        for work, topic, log, body, epoch, attempts, name in due:
-            taken.append(Work(work, kind, topic, log, body, epoch + 1, attempts + 1))
-            self.held[work] = Held(node, epoch + 1, attempts + 1, name or "")
-            if name:
-                self._names[name] = work
-            _note(self._work, QUERIES["hold_work"], (node, epoch + 1, attempts + 1, work))
-        return taken
-
-    def end_leases(self, nodes: dict[str, float]) -> int:
-        """Free what is held by nodes that are not among these."""
-        ended = [work for work, held in self._all_held() if held.node not in nodes]
-        for work in ended:
-            self.free(work, 0.0)
-        return len(ended)
-
-    def _all_held(self) -> list[tuple[int, Held]]:
-        merged = {**self.known.held, **self.held}
-        return [(work, held) for work, held in merged.items() if held is not None]
 
     # Upkeep.
 
@@ -347,6 +266,9 @@ class Group:
             self.delete(name)
         return len(names)
 
+    def sweep_audit(self, before: float, limit: int) -> None:
+        note(self._rest, QUERIES["sweep_audit"], (before, limit))
+
     # Writing.
 
     def flush(self) -> None:
@@ -358,11 +280,8 @@ class Group:
         if self._snapshots:
             self._run(_KEEP_SNAPSHOT, list(self._snapshots.values()))
             self._snapshots = {}
-        for query, rows in self._work:
+        for query, rows in (*self.work.taken_rows(), *self._rest):
             self._run(query, rows)
-        for query, rows in self._rest:
-            self._run(query, rows)
-        self._work = []
         self._rest = []
         self._are_records_gone = False
 
@@ -402,31 +321,21 @@ class Group:
                 known.forget(name)
             else:
                 known.keep(log)
-        for work, held in self.held.items():
-            if held is None:
-                gone = known.held.pop(work, None)
-                if gone is not None and gone.name:
-                    known.names.pop(gone.name, None)
-            else:
-                known.held[work] = held
-                if held.name:
-                    known.names[held.name] = work
+        self.work.land()
         known.active = self._active
+        for key, change in self._active_of.items():
+            left = known.active_of.get(key, 0) + change
+            if left:
+                known.active_of[key] = left
+            else:
+                known.active_of.pop(key, None)
         known.reserved = self._reserved
 
     def undo(self) -> None:
         """It was not committed: give back the room that claimants lent."""
-        for claimant, topic, _ in self.leased:
-            claimant.free[topic] += 1
+        self.work.undo()
         if self.is_open and self.db.in_transaction:
             self.db.execute("ROLLBACK")
-
-
-def _note(list_: list[tuple[str, list[tuple[Any, ...]]]], query: str, row: tuple[Any, ...]) -> None:
-    if list_ and list_[-1][0] is query:
-        list_[-1][1].append(row)
-    else:
-        list_.append((query, [row]))
 
 
 def _begin_row(log: Stored, label: Label, head: Head) -> tuple[Any, ...]:
@@ -443,4 +352,5 @@ def _begin_row(log: Stored, label: Label, head: Head) -> tuple[Any, ...]:
         head.hidden,
         log.row.seq,
         log.append_id,
+        label.trace,
     )

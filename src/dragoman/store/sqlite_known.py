@@ -38,7 +38,9 @@ class Held(Struct, frozen=True):
 class Known:
     """What is committed, as far as it is kept in memory."""
 
-    def __init__(self, reserved: int, active: int, active_max: int) -> None:
+    def __init__(
+        self, reserved: int, active: dict[tuple[str, str], int], active_max: int, owner_active_max: int
+    ) -> None:
         # Two generations: when the young are many, the old are forgotten.
         self._young: dict[str, Stored] = {}
         self._elder: dict[str, Stored] = {}
@@ -46,8 +48,11 @@ class Known:
         # Leases of named work.
         self.names: dict[str, int] = {}
         self.last_id = self.reserved = reserved
-        self.active = active
+        # Active tasks: of each owner, and in all.
+        self.active_of = active
+        self.active = sum(active.values())
         self.active_max = active_max
+        self.owner_active_max = owner_active_max
 
     def log(self, name: str) -> Stored | None:
         return self._young.get(name) or self._elder.get(name)
@@ -64,6 +69,6 @@ class Known:
 
 def stored(row: tuple[Any, ...]) -> Stored:
     """A log from its row of the database."""
-    id_, name, kind, owner, tenant, agent, context, state, at, hidden, seq, append_id = row
-    label = Label(kind, owner, tenant, agent, context)
+    id_, name, kind, owner, tenant, agent, context, state, at, hidden, seq, append_id, trace = row
+    label = Label(kind, owner, tenant, agent, context, trace)
     return Stored(id_, Row(name, label, Head(_STATES[state], at, bool(hidden)), seq), append_id)

@@ -225,9 +225,9 @@ class Writer:
         return not self._is_tight
 
     def _hand_out(self, group: Group) -> None:
-        for claimant, _, work in group.leased:
+        for claimant, _, work in group.work.leased:
             claimant.take(work)
-        if group.is_hinting:
+        if group.work.is_hinting:
             for claimant in self.claimants:
                 claimant.hint()
         self.on_commit(group)

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from ..model.audit import AuditEntry, AuditQuery
 from ..model.task import State
 
 __all__ = [
@@ -48,13 +49,17 @@ __all__ = [
 
 
 class Label(Struct, frozen=True):
-    """What a log is about: fixed when it begins. Only logs of kind "task" are found by queries."""
+    """What a log is about: fixed when it begins. Only logs of kind "task" are found by queries.
+
+    `trace` is the trace that the call which began it came in, if it came in one.
+    """
 
     kind: str
     owner: str = ""
     tenant: str = ""
     agent: str = ""
     context: str = ""
+    trace: str = ""
 
 
 class Head(Struct, frozen=True):
@@ -136,7 +141,8 @@ class Batch(Struct, frozen=True):
     """What happens together or not at all.
 
     `claim` fences the batch. `ends` lists work that is done (its rows go), by id; `drops` work by name.
-    `closes` lists logs that are deleted with this batch (a turn's journal when the task settles).
+    `closes` lists logs that are deleted with this batch (a turn's journal when the task settles). `audit` says
+    which calls it came of.
     """
 
     appends: Sequence[Append] = ()
@@ -146,6 +152,7 @@ class Batch(Struct, frozen=True):
     ends: Sequence[int] = ()
     drops: Sequence[str] = ()
     closes: Sequence[str] = ()
+    audit: Sequence[AuditEntry] = ()
 
 
 class Row(Struct, frozen=True):
@@ -276,8 +283,16 @@ class Store(Protocol):
         """The value of a record."""
         ...
 
+    def owner_of_context(self, context: str) -> tuple[str, str] | None:
+        """The tenant and the owner whose tasks are in a context; None if it holds none."""
+        ...
+
     def feed(self, after: int, limit: int = 1000) -> Sequence[Fed]:
         """Appends in the order of all appends."""
+        ...
+
+    async def audited(self, query: AuditQuery) -> Sequence[tuple[int, AuditEntry]]:
+        """Entries of the audit log with their positions, newest first."""
         ...
 
     def offer(self, claimant: Claimant) -> None:
@@ -304,6 +319,10 @@ class Store(Protocol):
 
     async def sweep(self, before: float, limit: int) -> int:
         """Delete tasks that were over before a time, with all that belongs to them."""
+        ...
+
+    async def sweep_audit(self, before: float) -> None:
+        """Delete what the audit log says of calls before a time."""
         ...
 
     async def close(self) -> None:

@@ -187,4 +187,4 @@ def _shape(body: bytes) -> str:
 _PREFIX = b'{"jsonrpc":"2.0","id":'
 _RESULT = b',"result":'
 # A body we refused to read, or cannot take now.
-_HTTPS_MATTERS = ("TooLarge", "StoreFull", "Unavailable")
+_HTTPS_MATTERS = ("TooLarge", "StoreFull", "Unavailable", "Unauthenticated", "Forbidden", "RateLimited")

@@ -197,6 +197,11 @@ class Asked:
             words = f"the path names tenant {self.place.tenant}, the request {named}"
             raise error("InvalidParams", words, at="tenant")
 
+    @property
+    def task_id(self) -> str:
+        """The task that is asked about."""
+        return self.place.id
+
     def replied(self, answer: Answer) -> bytes:
         """The body of an answer."""
         if isinstance(answer.value, Task):

@@ -6,7 +6,7 @@ A row is a dialect. Nobody else asks which version it is: what depends on it is 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -64,6 +64,11 @@ class Dialect:
     repeats_artifacts: bool = False
     says_tenants: bool = False
     refuses_in_stream: bool = False
+    # How it is called in logs and counts.
+    label: str = field(init=False, default="")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", f"{self.binding} {self.version}")
 
     def name_of(self, operation: Operation) -> str:
         """What the operation is called here; empty when it does not exist."""

@@ -122,6 +122,16 @@ class Turn:
         return self._telling.label.owner
 
     @property
+    def tenant(self) -> str:
+        """In which tenant."""
+        return self._telling.label.tenant
+
+    @property
+    def trace(self) -> str:
+        """The trace this task is part of, for calls onward: the caller's, or one of its own."""
+        return self._telling.label.trace or self.task_id.replace("-", "")
+
+    @property
     def cancelled(self) -> bool:
         """Whether a caller asked to stop and this agent was given time to wind up."""
         return self._telling.fold.cancel_asked

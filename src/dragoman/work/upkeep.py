@@ -41,6 +41,7 @@ class Upkeep:
         node: str,
         forget: Callable[[str], None],
         retention_seconds: float | None,
+        audit_seconds: float | None = None,
     ) -> None:
         self.node = node
         self.free: dict[str, int] = {}
@@ -48,6 +49,7 @@ class Upkeep:
         self._clock = clock
         self._forget = forget
         self._retention = retention_seconds
+        self._audit = audit_seconds
         self._hint = asyncio.Event()
         self._chores: list[asyncio.Task[None]] = []
 
@@ -91,6 +93,8 @@ class Upkeep:
             gone = SWEEP_MAX
             while gone == SWEEP_MAX:
                 gone = await self._store.sweep(before, SWEEP_MAX)
+        if self._audit is not None:
+            await self._store.sweep_audit(self._clock.now() - self._audit)
 
     async def _deadlines(self) -> None:
         while True:

@@ -40,6 +40,33 @@ Url = Annotated[
     str | None, Option("--url", metavar="URL", help="The address that cards say, behind a proxy.")
 ]
 
+Auth = Annotated[
+    list[str] | None,
+    Option(
+        "--auth",
+        metavar="bearer=TOKEN|key=ID:KEY|none",
+        help="What callers show; repeatable. none lets everybody in, from anywhere.",
+    ),
+]
+Certificate = Annotated[
+    str | None, Option("--tls-cert", metavar="FILE", help="Speak TLS with this certificate.")
+]
+CertificateKey = Annotated[
+    str | None, Option("--tls-key", metavar="FILE", help="The key of that certificate.")
+]
+ClientCa = Annotated[
+    str | None,
+    Option("--tls-client-ca", metavar="FILE", help="Callers may show certificates of this authority."),
+]
+AllowAddress = Annotated[
+    list[str] | None,
+    Option(
+        "--allow-address",
+        metavar="NETWORK",
+        help="Reach this network on others' word, as 127.0.0.0/8; repeatable.",
+    ),
+]
+
 config = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The settings and where they come from."
 )
@@ -53,13 +80,19 @@ def add_node_commands(app: typer.Typer) -> None:
 Examples:
   dragoman serve agent.py
   dragoman serve agent.py:agent other.py --store sqlite:tasks.db
-  dragoman serve agent.py https://their.agent"""
+  dragoman serve agent.py https://their.agent
+  dragoman serve agent.py --host 0.0.0.0 --auth bearer=TOKEN --tls-cert cert.pem --tls-key key.pem"""
     app.command(epilog=examples)(serve)
     examples = """\b
 Examples:
   dragoman gateway https://their.agent --port 8430
   dragoman gateway http://127.0.0.1:9999 --dialect 0.3 --bearer TOKEN"""
     app.command(epilog=examples)(o.reaching(gateway))
+    examples = """\b
+Examples:
+  dragoman audit --trace 4bf92f3577b34da6a3ce929d0e0e4736
+  dragoman audit --caller acme --since 1h -o json"""
+    app.command(epilog=examples)(audit)
     app.add_typer(init, name="init")
     app.add_typer(config, name="config")
     app.command(epilog="Example: dragoman doctor -o json")(doctor)
@@ -69,6 +102,11 @@ def up(
     host: Host = None,
     port: Port = None,
     store: Store = None,
+    auth: Auth = None,
+    tls_cert: Certificate = None,
+    tls_key: CertificateKey = None,
+    tls_client_ca: ClientCa = None,
+    allow_address: AllowAddress = None,
     config: o.ConfigFile = None,
     log_format: Log = None,
     log_level: Level = None,
@@ -76,7 +114,9 @@ def up(
     """Start a node with a demo agent."""
     from .serving import up
 
-    raise typer.Exit(up(config, _flags(host, port, store, log_format, log_level)))
+    flags = _flags(host, port, store, log_format, log_level)
+    flags |= _door_flags(auth, tls_cert, tls_key, tls_client_ca, allow_address)
+    raise typer.Exit(up(config, flags))
 
 
 def serve(
@@ -86,6 +126,11 @@ def serve(
     store: Store = None,
     input_deadline: InputDeadline = None,
     url: Url = None,
+    auth: Auth = None,
+    tls_cert: Certificate = None,
+    tls_key: CertificateKey = None,
+    tls_client_ca: ClientCa = None,
+    allow_address: AllowAddress = None,
     config: o.ConfigFile = None,
     log_format: Log = None,
     log_level: Level = None,
@@ -96,6 +141,7 @@ def serve(
 
     flags = _flags(host, port, store, log_format, log_level)
     flags |= {"node.url": url, "tasks.input_deadline_seconds": input_deadline}
+    flags |= _door_flags(auth, tls_cert, tls_key, tls_client_ca, allow_address)
     raise typer.Exit(serve(target, config, flags))
 
 
@@ -121,6 +167,33 @@ def gateway(
     raise typer.Exit(run_fast(gateway(way.to(target), host, port, url, card)))  # type: ignore[arg-type]
 
 
+def audit(
+    target: o.Target = None,
+    trace: Annotated[str, Option("--trace", metavar="ID", help="Calls of this trace only.")] = "",
+    task: Annotated[str, Option("--task", metavar="ID", help="Calls about this task only.")] = "",
+    caller: Annotated[str, Option("--caller", metavar="NAME", help="Calls of this caller only.")] = "",
+    agent: Annotated[str, Option("--agent", metavar="NAME", help="Calls of this agent only.")] = "",
+    since: Annotated[
+        str, Option("--since", metavar="TIME", help="Not older than this, as in 1h or 7d.")
+    ] = "",
+    limit: Annotated[
+        int, Option("-n", "--limit", metavar="N", min=1, max=1000, help="At most so many.")
+    ] = 100,
+    output: o.Output = "text",
+    bearer: o.Bearer = None,
+    store: o.NodeStore = None,
+) -> None:
+    """Show who called which agent, on which task, with what outcome: the newest first."""
+    from .auditing import show
+    from .reaching import run
+    from .seen import Seen
+
+    seconds = o.time_of(since, "--since") if since else None
+    asked = {"trace": trace, "task": task, "caller": caller, "agent": agent, "limit": limit}
+    work = show(target or "", bearer or "", store, asked, seconds, o.shown(output).as_json)
+    raise typer.Exit(run(work, Seen(o.NEAR)))
+
+
 def _flags(
     host: str | None, port: int | None, store: str | None, form: str | None, level: str | None
 ) -> dict[str, Any]:
@@ -131,6 +204,35 @@ def _flags(
         "log.format": form,
         "log.level": level,
     }
+
+
+def _door_flags(
+    auth: list[str] | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    tls_client_ca: str | None,
+    allow_address: list[str] | None,
+) -> dict[str, Any]:
+    flags: dict[str, Any] = {
+        "tls.cert": tls_cert,
+        "tls.key": tls_key,
+        "tls.client_ca": tls_client_ca,
+        "outbound.allow": allow_address or None,
+    }
+    for said in auth or ():
+        kind, _, value = said.partition("=")
+        id, colon, key = value.partition(":")
+        if said == "none":
+            flags["auth.open"] = True
+        elif kind == "bearer" and value:
+            flags["auth.bearer"] = value
+        elif kind == "key" and id and colon and key:
+            flags.setdefault("auth.keys", []).append({"id": id, "key": key})
+        else:
+            raise typer.BadParameter(
+                f"{kind!r} is none of bearer=TOKEN, key=ID:KEY, none", param_hint="'--auth'"
+            )
+    return flags
 
 
 @config.callback()

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ..config import SECTIONS, ConfigError, load
+from ..config import SECTIONS, ConfigError, load, masked
 from .failures import Failure
 from .places import home_store
 from .speech import command, note, say, say_json
@@ -35,7 +35,10 @@ def show_config(file: str | None, as_json: bool) -> int:
     """Each setting, its value, and what set it."""
     effective = load(file)
     settings = {
-        f"{section}.{key}": (value, effective.sources.get(f"{section}.{key}", "default"))
+        f"{section}.{key}": (
+            masked(value, "" if section == "tls" else key),
+            effective.sources.get(f"{section}.{key}", "default"),
+        )
         for section in SECTIONS
         for key, value in msgspec.structs.asdict(getattr(effective, section)).items()
     }
