@@ -86,7 +86,7 @@ def go_on_after_the_end(db: sqlite3.Connection) -> None:
 
 def double_a_task(db: sqlite3.Connection) -> None:
     log, _ = last_of(db)
-    rest = "kind, owner, tenant, agent, context, state, at, hidden, seq, append_id"
+    rest = "kind, owner, tenant, agent, context, state, at, hidden, seq, append_id, trace"
     db.execute(f"INSERT INTO logs SELECT -id, name || 'x', {rest} FROM logs WHERE id = ?", (log,))
     db.execute(
         "INSERT INTO appends SELECT -position, -log, last, count, body FROM appends WHERE log = ?", (log,)
